@@ -24,7 +24,6 @@ use catamaran_proxy::config::{
 };
 use http::Method;
 
-use crate::file::admin::Admin;
 use crate::file::backend::is_url;
 use crate::file::members::Members;
 use crate::file::route::Route;
@@ -48,18 +47,23 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     targets(file, report);
     ready(file, report);
     profiles(file, report);
+    warn_of_small_packets(file, report);
     caches::check(file, sees_files, report);
     limits::check(file, report);
     listeners::check(file, report);
-    routes(file, report);
+    repeated_routes(file, report);
+    expressions(file, report);
+    warn_of_many_patterns(file, report);
     rules(file, report);
+    // A fault may be the cause of what these checks would find, so they need a file without faults.
     if report.faults() == 0 {
         warn_unused_upstreams(file, report);
         splits::warn_of_shared_routes(file, report);
         listeners::check_ways_around(file, report);
         listeners::check_wider_routes(file, report);
-        let upstreams = file.upstreams.iter();
-        upstreams.for_each(|upstream| unasked(file, upstream, report));
+        for upstream in &file.upstreams {
+            warn_of_missing_request_probe(file, upstream, report);
+        }
         redirects::check(file, report);
     }
 }
@@ -67,9 +71,9 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
 /// Checks the backends of each upstream: their names, addresses, secrets and sessions.
 fn backends(file: &File, report: &mut Report) {
     for upstream in &file.upstreams {
-        let mut seen: HashMap<&str, &Range<usize>> = HashMap::new();
+        let mut first_places: HashMap<&str, &Range<usize>> = HashMap::new();
         for backend in &upstream.backends {
-            if let Some(first) = seen.insert(&backend.value.name, &backend.place) {
+            if let Some(first) = first_places.insert(&backend.value.name, &backend.place) {
                 let spot = report.spot(first.start, backend.place.start);
                 let name = &backend.value.name;
                 let message = format!("the backend of {spot} is named `{name}` too");
@@ -84,7 +88,7 @@ fn backends(file: &File, report: &mut Report) {
         same_url(upstream, report);
         sessions(upstream, report);
         stopped(upstream, report);
-        believed(upstream, &file.server, report);
+        warn_of_dropped_fields(upstream, &file.server, report);
     }
 }
 
@@ -92,38 +96,43 @@ fn backends(file: &File, report: &mut Report) {
 fn nodes(file: &File, report: &mut Report) {
     let Some(mcmp) = &file.mcmp else { return };
     if let Some(source) = &mcmp.value {
-        loops(file, source.listen, report);
+        check_own_address(file, source.listen, report);
     }
-    let of_nodes = |it: &&Members| matches!(it.value.source, MemberSource::Mcmp(_));
-    let all = file.upstreams.iter().filter_map(|it| it.members.as_ref());
-    let mut members = all.filter(of_nodes);
-    match (members.next(), members.next()) {
-        (None, _) if report.faults() == 0 => {
-            let message =
-                "no upstream has members with from = \"mcmp\", so nobody listens at [mcmp]";
-            let hint = "write from = \"mcmp\" in [upstream.NAME.members], or remove it";
-            report.push(Finding::warning(message, mcmp.place.clone()).hint(hint));
-        }
-        (Some(_), Some(second)) => {
-            let message = "another upstream has the nodes of [mcmp]";
-            let hint = "keep one of them";
-            report.push(Finding::fault(message, second.place.clone()).hint(hint));
-        }
-        _ => {}
+    let members = file
+        .upstreams
+        .iter()
+        .filter_map(|upstream| upstream.members.as_ref());
+    let users: Vec<&Members> = members
+        .filter(|members| matches!(members.value.source, MemberSource::Mcmp(_)))
+        .collect();
+    // With other faults, the upstream that uses the nodes may be one that could not be read.
+    if users.is_empty() && report.faults() == 0 {
+        let message = "no upstream has members with from = \"mcmp\", so nobody listens at [mcmp]";
+        let hint = "write from = \"mcmp\" in [upstream.NAME.members], or remove it";
+        report.push(Finding::warning(message, mcmp.place.clone()).hint(hint));
+    }
+    if let Some(second) = users.get(1) {
+        let message = "another upstream has the nodes of [mcmp]";
+        report.push(Finding::fault(message, second.place.clone()).hint("keep one of them"));
     }
 }
 
 /// Faults a backend whose address is that of the listener for nodes: the front would take its own requests for messages
 /// of nodes.
-fn loops(file: &File, listen: SocketAddr, report: &mut Report) {
-    let is_there = |host: &str| match host.parse::<IpAddr>() {
+fn check_own_address(file: &File, listen: SocketAddr, report: &mut Report) {
+    let is_own_host = |host: &str| match host.parse::<IpAddr>() {
+        // A listener at 0.0.0.0 or [::] listens on the loopback addresses as well.
         Ok(ip) => ip == listen.ip() || listen.ip().is_unspecified() && ip.is_loopback(),
         Err(_) => host == "localhost",
     };
-    for backend in file.upstreams.iter().flat_map(|it| &it.backends) {
+    for backend in file
+        .upstreams
+        .iter()
+        .flat_map(|upstream| &upstream.backends)
+    {
         if let Address::Tcp { host, port } = &backend.value.address
             && *port == listen.port()
-            && is_there(host)
+            && is_own_host(host)
         {
             let message = "the front itself listens at this `url`, for nodes ([mcmp])";
             let hint = "write the address of an application server";
@@ -134,13 +143,13 @@ fn loops(file: &File, listen: SocketAddr, report: &mut Report) {
 
 /// Reports two backends of an upstream that have one address, which are one server under two names.
 fn same_url(upstream: &Upstream, report: &mut Report) {
-    let mut seen: HashMap<(bool, &Address), &Backend> = HashMap::new();
+    let mut first_by_url: HashMap<(bool, &Address), &Backend> = HashMap::new();
     for backend in &upstream.backends {
         let is_ajp = backend.value.protocol == Protocol::Ajp;
         let url = (is_ajp, &backend.value.address);
-        match seen.get(&url) {
+        match first_by_url.get(&url) {
             None => {
-                seen.insert(url, backend);
+                first_by_url.insert(url, backend);
             }
             // Two backends with one name are reported already.
             Some(first) if first.value.name == backend.value.name => {}
@@ -176,22 +185,22 @@ fn stopped(upstream: &Upstream, report: &mut Report) {
 ///
 /// There is no warning if nobody can change the front at run time, nor for an upstream that has neither sessions nor a
 /// secret.
-fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
-    let is_unix = |address: &ListenAddress| matches!(address, ListenAddress::Unix(_));
-    let takes_changes = |admin: &Admin| {
-        let admin = &admin.value;
-        !admin.read_only && (admin.token.is_some() || admin.addresses.iter().any(is_unix))
-    };
-    let is_steered = file.admin.as_ref().is_some_and(takes_changes);
-    let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
-    let is_container =
-        upstream.backends.iter().any(ajp) || matches!(upstream.sticky, Sticky::On(_));
-    let is_asked = |backend: &Backend| {
+fn warn_of_missing_request_probe(file: &File, upstream: &Upstream, report: &mut Report) {
+    let is_container = matches!(upstream.sticky, Sticky::On(_))
+        || upstream
+            .backends
+            .iter()
+            .any(|backend| backend.value.protocol == Protocol::Ajp);
+    let has_request_probe = |backend: &Backend| {
         let probe = backend.value.probe.as_ref();
         probe.is_some_and(|probe| matches!(probe.kind, ProbeKind::Request(_)))
     };
-    let asked = upstream.backends.iter().all(is_asked);
-    if !is_steered || upstream.backends.len() < 2 || !is_container || asked {
+    // A rolling restart takes at least two backends.
+    if !takes_commands(file)
+        || !is_container
+        || upstream.backends.len() < 2
+        || upstream.backends.iter().all(has_request_probe)
+    {
         return;
     }
     let name = &upstream.name;
@@ -207,28 +216,36 @@ fn unasked(file: &File, upstream: &Upstream, report: &mut Report) {
     report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
 }
 
+/// Whether the admin listener lets somebody change the front at run time: over TCP this takes a token.
+fn takes_commands(file: &File) -> bool {
+    let Some(admin) = &file.admin else {
+        return false;
+    };
+    let is_unix = |address: &ListenAddress| matches!(address, ListenAddress::Unix(_));
+    let is_reachable = admin.value.token.is_some() || admin.value.addresses.iter().any(is_unix);
+    !admin.value.read_only && is_reachable
+}
+
 /// Warns if fields from which attributes are taken can never arrive: no proxy is trusted to send them, or their names
 /// have an underscore.
-fn believed(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
-    let name = &upstream.name;
+fn warn_of_dropped_fields(upstream: &Upstream, server: &ServerConfig, report: &mut Report) {
     let Some(first) = upstream.attributes.headers().next() else {
         return;
     };
     if server.trusted_proxies.is_empty() {
         let message = format!(
-            "upstream `{name}` takes attributes from fields such as `{first}`, and no proxy is trusted to send them"
+            "upstream `{}` takes attributes from fields such as `{first}`, and no proxy is trusted to send them",
+            upstream.name
         );
         let hint = "name the proxies that send them in `trusted_proxies` of [server]";
         report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
     }
-    let passes = |name: &str| {
-        server
-            .underscore_fields
-            .iter()
-            .any(|it| it.eq_ignore_ascii_case(name))
+    let is_let_through = |field: &str| {
+        let mut permitted = server.underscore_fields.iter();
+        permitted.any(|name| name.eq_ignore_ascii_case(field))
     };
     let mut fields = upstream.attributes.headers().map(FieldName::as_str);
-    if let Some(field) = fields.find(|it| it.contains('_') && !passes(it)) {
+    if let Some(field) = fields.find(|field| field.contains('_') && !is_let_through(field)) {
         let message = format!("fields with an underscore such as `{field}` are dropped");
         let hint = format!("add \"{field}\" to `underscore_fields` of [server]");
         report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
@@ -252,9 +269,9 @@ fn sessions(upstream: &Upstream, report: &mut Report) {
 /// Warns of an upstream with several AJP backends that says nothing about sessions.
 fn warn_of_unsaid_sessions(upstream: &Upstream, report: &mut Report) {
     let speaks_ajp = |backend: &&Backend| backend.value.protocol == Protocol::Ajp;
-    let in_file = upstream.backends.iter().filter(speaks_ajp).count();
-    let found = upstream.members.as_ref().map_or(0, |it| it.ajp);
-    if in_file + found <= 1 {
+    let ajp_in_file = upstream.backends.iter().filter(speaks_ajp).count();
+    let ajp_members = upstream.members.as_ref().map_or(0, |members| members.ajp);
+    if ajp_in_file + ajp_members <= 1 {
         return;
     }
     let name = &upstream.name;
@@ -271,13 +288,17 @@ fn warn_of_unsaid_sessions(upstream: &Upstream, report: &mut Report) {
 
 /// Warns of members whose names no application writes at the end of a session id.
 fn warn_of_names_without_sessions(upstream: &Upstream, report: &mut Report) {
-    let by_address = |it: &&Members| matches!(&it.value.source, MemberSource::Dns(dns) if dns.kind != DnsKind::Services);
-    if let Some(members) = upstream.members.as_ref().filter(by_address) {
+    // SRV records give members a host name; other records give them their IP address only.
+    if let Some(members) = &upstream.members
+        && let MemberSource::Dns(dns) = &members.value.source
+        && dns.kind != DnsKind::Services
+    {
         let message = "no session id ends in the address of a member, which is its name";
         let hint = "add `set_cookie` to [upstream.NAME.sticky], or write from = \"srv\"";
         report.push(Finding::warning(message, members.place.clone()).hint(hint));
     }
     for backend in &upstream.backends {
+        // A backend without a name and a `jvm_route` has its URL as both.
         let name = &backend.value.jvm_route;
         if is_url(name) {
             let message = format!("no session id ends in `{name}`, the name of this backend");
@@ -289,12 +310,12 @@ fn warn_of_names_without_sessions(upstream: &Upstream, report: &mut Report) {
 
 /// Faults backends of one upstream that have the same `jvm_route`.
 fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
-    let mut seen: HashMap<&str, &Backend> = HashMap::new();
+    let mut first_by_route: HashMap<&str, &Backend> = HashMap::new();
     for backend in &upstream.backends {
         let route = &backend.value.jvm_route;
-        match seen.get(&route[..]) {
+        match first_by_route.get(&route[..]) {
             None => {
-                seen.insert(route, backend);
+                first_by_route.insert(route, backend);
             }
             // Two backends with one name are reported already.
             Some(first) if first.value.name == backend.value.name => {}
@@ -310,31 +331,25 @@ fn routes_of_sessions(upstream: &Upstream, report: &mut Report) {
 
 /// Faults a `fallback` that is not the `jvm_route` of another backend.
 fn fallbacks(upstream: &Upstream, report: &mut Report) {
-    let routes = || {
-        upstream
-            .backends
-            .iter()
-            .map(|it| it.value.jvm_route.as_str())
-    };
+    let backends = upstream.backends.iter();
+    let routes: Vec<&str> = backends
+        .map(|backend| &backend.value.jvm_route[..])
+        .collect();
     for backend in &upstream.backends {
         let Some(fallback) = &backend.value.fallback else {
             continue;
         };
-        let (message, hint) = if *fallback == backend.value.jvm_route {
+        if *fallback == backend.value.jvm_route {
             let message = format!("`fallback` names this backend itself, `{fallback}`");
-            (message, "name another, or remove it".to_owned())
-        } else if routes().any(|route| route == fallback) {
-            continue;
-        } else {
-            let hint = meant_or(nearest(fallback, routes()), || {
+            let hint = "name another, or remove it";
+            report.push(Finding::fault(message, backend.place.clone()).hint(hint));
+        } else if !routes.contains(&fallback.as_str()) {
+            let message = format!("`fallback` is `{fallback}`, and no backend has that jvmRoute");
+            let hint = meant_or(nearest(fallback, routes.iter().copied()), || {
                 "write the `jvm_route` of a backend of this upstream".to_owned()
             });
-            (
-                format!("`fallback` is `{fallback}`, and no backend has that jvmRoute"),
-                hint,
-            )
-        };
-        report.push(Finding::fault(message, backend.place.clone()).hint(hint));
+            report.push(Finding::fault(message, backend.place.clone()).hint(hint));
+        }
     }
 }
 
@@ -374,27 +389,29 @@ pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String>
 
 /// Faults names of upstreams, in routes, that do not exist.
 fn targets(file: &File, report: &mut Report) {
-    let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
-    let known: HashSet<&str> = names().collect();
-    let named = file.routes.iter().flat_map(|route| {
-        let names = route.target.upstreams();
-        names.map(move |name| (route, name))
-    });
-    for (route, name) in named {
-        if known.contains(name) {
-            continue;
+    let upstreams: HashSet<&str> = upstream_names(file).collect();
+    for route in &file.routes {
+        for name in route.target.upstreams() {
+            if upstreams.contains(name) {
+                continue;
+            }
+            let message = format!("there is no upstream `{name}`");
+            // A full report drops the finding, so the search for a similar name would be for nothing.
+            let similar = if report.is_full() {
+                None
+            } else {
+                nearest(name, upstream_names(file))
+            };
+            let hint = meant_or(similar, || {
+                format!("add [upstream.{name}] with a [[upstream.{name}.backend]]")
+            });
+            report.push(Finding::fault(message, route.target_place.clone()).hint(hint));
         }
-        let message = format!("there is no upstream `{name}`");
-        let meant = if report.is_full() {
-            None
-        } else {
-            nearest(name, names())
-        };
-        let hint = meant_or(meant, || {
-            format!("add [upstream.{name}] with a [[upstream.{name}.backend]]")
-        });
-        report.push(Finding::fault(message, route.target_place.clone()).hint(hint));
     }
+}
+
+fn upstream_names(file: &File) -> impl Iterator<Item = &str> {
+    file.upstreams.iter().map(|upstream| &upstream.name[..])
 }
 
 /// Faults names in `ready` of `[admin]` for which there is no upstream.
@@ -402,28 +419,29 @@ fn ready(file: &File, report: &mut Report) {
     let Some(admin) = &file.admin else {
         return;
     };
-    let names = || file.upstreams.iter().map(|upstream| upstream.name.as_str());
     for name in admin.value.ready.iter().flatten() {
-        if names().any(|known| known == name) {
+        if upstream_names(file).any(|upstream| upstream == name) {
             continue;
         }
         let message = format!("`ready` names the upstream `{name}`, which does not exist");
-        let hint = meant_or(nearest(name, names()), || {
+        let hint = meant_or(nearest(name, upstream_names(file)), || {
             "write the name of an [upstream.NAME]".to_owned()
         });
         report.push(Finding::fault(message, admin.ready_place.clone()).hint(hint));
     }
 }
 
-/// Faults names of TLS profiles in listeners for which there is no profile. Warns of profiles that no listener uses,
-/// and of AJP packets that may be too small for a client's certificate.
+/// Faults names of TLS profiles in listeners for which there is no profile, and warns of profiles that no listener
+/// uses.
 fn profiles(file: &File, report: &mut Report) {
     let names = || file.tls.iter().map(|profile| profile.value.name.as_str());
+    let mut in_use = HashSet::new();
     for listener in &file.listeners {
         let Some(name) = &listener.value.tls else {
             continue;
         };
-        if names().any(|known| known == name) {
+        in_use.insert(name);
+        if names().any(|profile| profile == name) {
             continue;
         }
         let message = format!("there is no TLS profile `{name}`");
@@ -432,26 +450,31 @@ fn profiles(file: &File, report: &mut Report) {
         });
         report.push(Finding::fault(message, listener.place.clone()).hint(hint));
     }
+    // A listener with a fault may be the one that uses the profile.
+    if report.faults() > 0 {
+        return;
+    }
     for profile in &file.tls {
-        let used = |listener: &PlacedValue<ListenerConfig>| {
-            listener.value.tls.as_ref() == Some(&profile.value.name)
-        };
-        if report.faults() == 0 && !file.listeners.iter().any(used) {
+        if !in_use.contains(&profile.value.name) {
             let message = format!("no listener uses TLS profile `{}`", profile.value.name);
             let hint = "write `tls` in a [[listen]], or remove it";
             report.push(Finding::warning(message, profile.place.clone()).hint(hint));
         }
     }
-    let asks =
+}
+
+/// Warns of AJP packets that may be too small for a client's certificate, if a TLS profile asks clients for one.
+fn warn_of_small_packets(file: &File, report: &mut Report) {
+    let asks_certificate =
         |profile: &Profile| profile.value.settings.client_certificate != ClientCertificate::Off;
-    if !file.tls.iter().any(asks) {
+    if !file.tls.iter().any(asks_certificate) {
         return;
     }
-    let backends = file
+    for backend in file
         .upstreams
         .iter()
-        .flat_map(|upstream| &upstream.backends);
-    for backend in backends {
+        .flat_map(|upstream| &upstream.backends)
+    {
         let packet = backend.value.ajp.packet_size.bytes();
         if backend.value.protocol == Protocol::Ajp && packet < PACKET_WITH_CERTIFICATE {
             let message = "a client's certificate may not fit into a packet of this backend";
@@ -466,18 +489,14 @@ fn profiles(file: &File, report: &mut Report) {
 ///
 /// Called only for a file without faults, because a faulty route may be the one that should lead there.
 fn warn_unused_upstreams(file: &File, report: &mut Report) {
-    let used: HashSet<&str> = file
-        .routes
-        .iter()
-        .flat_map(|route| route.target.upstreams())
-        .collect();
-    let gets_routes_from_members = |it: &Members| matches!(&it.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty());
+    let routes = file.routes.iter();
+    let targets: HashSet<&str> = routes.flat_map(|route| route.target.upstreams()).collect();
     for upstream in &file.upstreams {
-        let has_routes = upstream
-            .members
-            .as_ref()
-            .is_some_and(gets_routes_from_members);
-        if !used.contains(upstream.name.as_str()) && !has_routes {
+        // The contexts of nodes become routes to this upstream.
+        let gets_routes_from_nodes = upstream.members.as_ref().is_some_and(|members| {
+            matches!(&members.value.source, MemberSource::Mcmp(mcmp) if !mcmp.paths.is_empty())
+        });
+        if !targets.contains(upstream.name.as_str()) && !gets_routes_from_nodes {
             let message = format!("no route leads to upstream `{}`", upstream.name);
             let hint = "add a [[route]] with this `upstream`, or remove it";
             report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
@@ -485,37 +504,43 @@ fn warn_unused_upstreams(file: &File, report: &mut Report) {
     }
 }
 
-/// Faults a route for the same requests as an earlier one, and warns of too many routes with a `pattern`.
-fn routes(file: &File, report: &mut Report) {
-    let mut seen = HashMap::with_capacity(file.routes.len());
+/// Faults a route for the same requests as an earlier one.
+fn repeated_routes(file: &File, report: &mut Report) {
+    let mut places = HashMap::with_capacity(file.routes.len());
     for route in file.routes.iter().filter(|route| route.matching) {
-        let first = route
-            .values
-            .iter()
-            .flat_map(matched)
-            .find_map(|matched| seen.insert(matched, &route.place))
-            .filter(|first| *first != &route.place);
-        if let Some(first) = first {
+        let mut matches = route.values.iter().flat_map(matched);
+        let earlier = matches.find_map(|matched| places.insert(matched, &route.place));
+        // A route that repeats itself, as with one host twice, hides nothing.
+        if let Some(earlier) = earlier
+            && earlier != &route.place
+        {
             let message = format!(
                 "{} has a route for the same requests",
-                report.spot(first.start, route.place.start)
+                report.spot(earlier.start, route.place.start)
             );
             let hint = "only the first of them would ever be used; remove one";
             report.push(Finding::fault(message, route.place.clone()).hint(hint));
         }
     }
-    expressions(file, report);
-    let values = || file.routes.iter().flat_map(|route| &route.values);
-    let patterns = || values().filter(|value| value.pattern.is_some());
-    if patterns().count() > PATTERNS_MAX
-        && let Some(route) = file.routes.iter().rfind(|route| {
-            let mut values = route.values.iter();
-            values.any(|value| value.pattern.is_some())
-        })
+}
+
+/// Warns, at the last of them, of too many routes with a `pattern`.
+fn warn_of_many_patterns(file: &File, report: &mut Report) {
+    let mut patterns = 0;
+    let mut last = None;
+    for route in &file.routes {
+        let with_pattern = route.values.iter().filter(|value| value.pattern.is_some());
+        let count = with_pattern.count();
+        if count > 0 {
+            patterns += count;
+            last = Some(route);
+        }
+    }
+    if patterns > PATTERNS_MAX
+        && let Some(route) = last
     {
         let message = format!(
-            "there are {} routes with a `pattern`, and each request is compared with all of its host",
-            patterns().count()
+            "there are {patterns} routes with a `pattern`, and each request is compared with all of its host"
         );
         let hint = "use `path`, `suffix` and `exclude` where they say the same";
         report.push(Finding::warning(message, route.place.clone()).hint(hint));
@@ -541,10 +566,13 @@ struct RouteMatch<'v> {
 }
 
 /// What a route matches: one value for each combination of its hosts, listeners and methods.
+///
+/// An empty list means any host, listener or method, and gives the one value for it.
 fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
-    let named_hosts = value.hosts.iter().map(String::as_str);
-    let hosts = named_hosts.chain(value.hosts.is_empty().then_some(""));
-    let any = RouteMatch {
+    let any_host = value.hosts.is_empty().then_some("");
+    let any_listener = value.listen.is_empty().then_some(None);
+    let any_method = value.methods.is_empty().then_some(None);
+    let shared = RouteMatch {
         host: "",
         listener: None,
         scheme: value.scheme,
@@ -557,34 +585,27 @@ fn matched(value: &RouteConfig) -> impl Iterator<Item = RouteMatch<'_>> {
         exact: value.exact,
         suffix: value.compared_suffix(),
     };
-    hosts.flat_map(move |host| {
-        let any = any.clone();
-        let named_listeners = value.listen.iter().copied().map(Some);
-        let listeners = named_listeners.chain(value.listen.is_empty().then_some(None));
-        listeners.flat_map(move |listener| {
-            let any = any.clone();
-            let named_methods = value.methods.iter().map(Some);
-            let methods = named_methods.chain(value.methods.is_empty().then_some(None));
-            methods.map(move |method| RouteMatch {
-                host,
-                listener,
-                method,
-                ..any.clone()
-            })
-        })
-    })
+    let mut matches = Vec::new();
+    for host in value.hosts.iter().map(String::as_str).chain(any_host) {
+        for listener in value.listen.iter().copied().map(Some).chain(any_listener) {
+            for method in value.methods.iter().map(Some).chain(any_method) {
+                matches.push(RouteMatch {
+                    host,
+                    listener,
+                    method,
+                    ..shared.clone()
+                });
+            }
+        }
+    }
+    matches.into_iter()
 }
 
 /// Faults a file with more expressions than the front may have to compare with a request.
 fn expressions(file: &File, report: &mut Report) {
-    let has = |route: &&Route| route.values.iter().any(|value| value.regex.is_some());
-    let mut beyond = file
-        .routes
-        .iter()
-        .filter(has)
-        .skip(PathExpression::COUNT_MAX);
-    if let Some(route) = beyond.next() {
-        let most = PathExpression::COUNT_MAX;
+    let has_regex = |route: &&Route| route.values.iter().any(|value| value.regex.is_some());
+    let most = PathExpression::COUNT_MAX;
+    if let Some(route) = file.routes.iter().filter(has_regex).nth(most) {
         let message = format!("there are more than {most} routes with a `regex`");
         let hint = "use `path`, `suffix` and `exclude` where they say the same";
         report.push(Finding::fault(message, route.place.clone()).hint(hint));
@@ -594,14 +615,12 @@ fn expressions(file: &File, report: &mut Report) {
 /// Faults names in `activation` for which there is no backend, and a redirect to https that would send clients of https
 /// to the URL that they asked for.
 fn rules(file: &File, report: &mut Report) {
-    let by_name: HashMap<&str, &Upstream> = file
-        .upstreams
-        .iter()
-        .map(|upstream| (upstream.name.as_str(), upstream))
+    let upstreams = file.upstreams.iter();
+    let by_name: HashMap<&str, &Upstream> = upstreams
+        .map(|upstream| (&upstream.name[..], upstream))
         .collect();
-    let may_be_secure = !file.server.trusted_proxies.is_empty()
-        || file.listeners.iter().any(|it| it.value.tls.is_some());
     for route in &file.routes {
+        // The values of a route differ in path and suffix only.
         let Some(value) = route.values.first() else {
             continue;
         };
@@ -612,11 +631,8 @@ fn rules(file: &File, report: &mut Report) {
                 }
             }
             RouteTarget::Redirect(redirect) => {
-                let to_itself = HTTPS_OF_ALL.iter().any(|text| {
-                    let usual = Template::parse(text, Placeholder::OF_REDIRECTS);
-                    usual.is_ok_and(|usual| usual == redirect.to)
-                });
-                if to_itself && may_be_secure && value.scheme != Some(RouteScheme::Http) {
+                let serves_https = value.scheme != Some(RouteScheme::Http) && may_be_secure(file);
+                if serves_https && is_same_url_over_https(&redirect.to) {
                     let message = "clients that came over https would be sent to where they are";
                     let place = route.target_place.clone();
                     let hint = "add scheme = \"http\"";
@@ -628,11 +644,29 @@ fn rules(file: &File, report: &mut Report) {
     }
 }
 
+/// Whether any request may come over https: to the front itself, or to a proxy before it.
+fn may_be_secure(file: &File) -> bool {
+    let has_tls = |listener: &PlacedValue<ListenerConfig>| listener.value.tls.is_some();
+    !file.server.trusted_proxies.is_empty() || file.listeners.iter().any(has_tls)
+}
+
+fn is_same_url_over_https(location: &Template) -> bool {
+    HTTPS_OF_ALL.iter().any(|text| {
+        let same_url = Template::parse(text, Placeholder::OF_REDIRECTS);
+        same_url.is_ok_and(|same_url| same_url == *location)
+    })
+}
+
 /// Faults names in `activation` for which the route's upstream has no backend.
 fn named_backends(upstream: &Upstream, route: &Route, rules: &RouteRules, report: &mut Report) {
-    let names = || upstream.backends.iter().map(|it| it.value.name.as_str());
+    let names = || {
+        upstream
+            .backends
+            .iter()
+            .map(|backend| backend.value.name.as_str())
+    };
     for (name, _) in &rules.activation {
-        if names().any(|known| known == name) {
+        if names().any(|backend_name| backend_name == name) {
             continue;
         }
         let message = format!("upstream `{}` has no backend `{name}`", upstream.name);

@@ -154,47 +154,55 @@ pub(crate) fn read(
         .get("error_pages")
         .and_then(|value| error_pages::read(value, &error_pages::SECTION, surroundings, report));
     let response_headers = route::response_headers(root, report);
-    let table = root.get("mcmp");
-    let nodes = table.and_then(|value| mcmp::read(value, surroundings, report));
     let for_all = route::ForAll {
         pages: pages.as_ref(),
         response_headers: &response_headers,
     };
+    // Read before upstreams, which need it for the nodes that are their members.
+    let mcmp = root
+        .get("mcmp")
+        .and_then(|value| mcmp::read(value, surroundings, report));
     for (name, value) in root {
         match name.get_ref().as_ref() {
             "server" => server::read(value, &mut file.server, report),
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => {
-                file.upstreams = upstream::read(value, surroundings, nodes.as_ref(), report);
+                file.upstreams = upstream::read(value, surroundings, mcmp.as_ref(), report);
             }
-            "mcmp" => {} // Read before upstreams, which need it.
             "cache" => file.caches = cache::read(value, report),
             "limit" => file.limits = limit::read(value, report),
             "route" => file.routes = route::read(value, surroundings, for_all, report),
-            "error_pages" => {}
             "admin" => file.admin = admin::read(value, surroundings, report),
             "log" => log::read(value, surroundings, &mut file.log, report),
             "trace" => file.trace = trace::read(value, surroundings, report),
-            include::NAME => {} // Read before all others.
+            // Read already.
+            "mcmp" | "error_pages" | include::NAME => {}
             other => report.push(unknown(other, name, value)),
         }
     }
-    file.mcmp = nodes;
-    let listens = root.get("listen").and_then(|it| it.get_ref().as_array());
-    let complete = listens.is_none_or(|it| it.len() == file.listeners.len());
-    route::listeners::resolve(&mut file.routes, &file.listeners, complete, report);
+    let listen = root
+        .get("listen")
+        .and_then(|value| value.get_ref().as_array());
+    let has_all_listeners = listen.is_none_or(|tables| tables.len() == file.listeners.len());
+    route::listeners::resolve(&mut file.routes, &file.listeners, has_all_listeners, report);
     file.error_pages = pages.map(|pages| pages.before(None));
-    let nodes = file.mcmp.as_ref().and_then(|it| it.value.as_ref());
+    file.mcmp = mcmp;
+    report_missing_tables(root, &file, report);
+    file
+}
+
+/// Reports each table that a front cannot do without.
+fn report_missing_tables(root: &DeTable<'_>, file: &File, report: &mut Report) {
+    let source = file.mcmp.as_ref().and_then(|mcmp| mcmp.value.as_ref());
     // The contexts of nodes become routes.
-    let has_contexts = nodes.is_some_and(|it| !it.paths.is_empty());
+    let has_contexts = source.is_some_and(|source| !source.paths.is_empty());
     for (name, what, hint) in NEEDED {
         let is_there = root.contains_key(*name) || (has_contexts && *name == "route");
         if !is_there {
             report.push(Finding::absence(format!("there is no {what}")).hint(*hint));
         }
     }
-    file
 }
 
 /// The fault of a name at the top of the file that is no table.
@@ -255,15 +263,16 @@ fn named<'f>(
         return Vec::new();
     };
     let is_key = |name: &str| {
-        let is_list = |it: &&Section| it.header.ends_with(&format!(".{name}]]"));
-        sections.iter().any(|it| it.has(name) || is_list(it))
+        let list = format!(".{name}]]");
+        let mut sections = sections.iter();
+        sections.any(|section| section.has(name) || section.header.ends_with(&list))
     };
-    let mut named = Vec::new();
+    let mut tables = Vec::new();
     for (name, value) in entries {
         let key: &str = name.get_ref();
         if is_key(key) && !value.get_ref().is_table() {
             let message = format!("{what} needs a name");
-            let headers: Vec<&str> = sections.iter().map(|it| it.header).collect();
+            let headers: Vec<&str> = sections.iter().map(|section| section.header).collect();
             let hint = format!("write {}", headers.join(" and "));
             report.push(Finding::fault(message, name.span()).hint(hint));
         } else if let Some((place, entries)) = table(header, value, report) {
@@ -271,23 +280,22 @@ fn named<'f>(
                 let message = format!("the name of {what} {error}");
                 report.push(Finding::fault(message, name.span()));
             }
-            named.push((key, place, entries));
+            tables.push((key, place, entries));
         }
     }
-    named
+    tables
 }
 
 /// The hint for a name that is unknown in its place: where it belongs, or what another server's directive is called
 /// here.
 fn elsewhere(name: &str, kind: &str) -> String {
-    let home = SECTIONS.iter().find(|section| section.has(name));
-    // An answer that names this very key tells nothing more than where it belongs.
-    let quoted = format!("`{name}`");
-    let names_it = |answer: &String| home.is_some() && answer.contains(&format!(": {quoted}"));
-    let all_answers = foreign::answers(name);
-    let answers = all_answers.into_iter().filter(|answer| !names_it(answer));
-    let home = home.map(|section| format!("it belongs in {}", section.header));
-    let hints: Vec<String> = home.into_iter().chain(answers).collect();
+    let mut hints = foreign::answers(name);
+    if let Some(section) = SECTIONS.iter().find(|section| section.has(name)) {
+        // An answer that names this very key tells nothing more than where it belongs.
+        let itself = format!(": `{name}`");
+        hints.retain(|answer| !answer.contains(&itself));
+        hints.insert(0, format!("it belongs in {}", section.header));
+    }
     if hints.is_empty() {
         format!("remove it; docs/reference.md lists the {kind}")
     } else {

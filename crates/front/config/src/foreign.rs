@@ -64,12 +64,11 @@ pub struct ForeignDirective {
 /// All directives of `server` (`mod_jk`, `httpd` or `nginx`) that have a [`Nature`], in the table's order.
 pub fn foreign_directives(server: &str) -> impl Iterator<Item = ForeignDirective> {
     let rows = INDEX.rows.iter().filter(move |row| row.server == server);
-    rows.flat_map(|row| {
-        let names = row.nature.map(|nature| (row.names.iter(), nature));
-        names
-            .into_iter()
-            .flat_map(|(names, nature)| names.map(move |name| ForeignDirective { name, nature }))
-    })
+    rows.filter_map(|row| Some((row, row.nature?)))
+        .flat_map(|(row, nature)| {
+            let names = row.names.iter();
+            names.map(move |name| ForeignDirective { name, nature })
+        })
 }
 
 /// What this file has in place of a directive of another server.
@@ -189,7 +188,7 @@ impl Row {
     }
 }
 
-/// Reads the rows of the table.
+/// Reads the rows of the table. A heading such as `[nginx, NATURE]` holds for the rows below it.
 fn rows() -> impl Iterator<Item = Row> {
     let mut server = "";
     let mut nature = None;
@@ -201,6 +200,9 @@ fn rows() -> impl Iterator<Item = Row> {
             nature = Nature::named(what);
             return None;
         }
+        if line.starts_with('#') {
+            return None;
+        }
         let kinds = [
             (" = ", DirectiveKind::Ours),
             (" ~ ", DirectiveKind::NotYet),
@@ -210,8 +212,9 @@ fn rows() -> impl Iterator<Item = Row> {
             let (names, text) = line.split_once(sign)?;
             Some((names, *kind, text))
         });
+        // The text may contain signs too: the first of a line counts.
         let (names, kind, text) = parts.min_by_key(|(names, ..)| names.len())?;
-        (!line.starts_with('#')).then(|| Row {
+        Some(Row {
             server,
             nature,
             names: names.split(' ').collect(),

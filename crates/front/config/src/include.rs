@@ -106,25 +106,33 @@ impl Collector<'_> {
             let place = shifted(item.span(), start);
             match self.pattern(item, &place) {
                 Ok(pattern) => self.of_pattern(&pattern, base, &place),
-                Err(findings) => findings.into_iter().for_each(|it| self.report.push(it)),
+                Err(findings) => {
+                    for finding in findings {
+                        self.report.push(finding);
+                    }
+                }
             }
         }
     }
 
+    /// The pattern of an `include`, with its variables expanded.
     fn pattern(
         &self,
         item: &Spanned<DeValue<'_>>,
         place: &Range<usize>,
     ) -> Result<String, Vec<Finding>> {
-        PATTERN.read(item).map_err(|complaints| {
-            let fault = |message| Finding::fault(format!("`{NAME}` {message}"), place.clone());
-            let messages = complaints.into_iter().map(|it| it.message);
-            messages.map(fault).collect::<Vec<_>>()
-        })?;
+        if let Err(complaints) = PATTERN.read(item) {
+            let messages = complaints.into_iter().map(|complaint| complaint.message);
+            return Err(messages
+                .map(|message| Finding::fault(format!("`{NAME}` {message}"), place.clone()))
+                .collect());
+        }
+        // It is a text, or `PATTERN` would have refused it.
         let written = item.get_ref().as_str().unwrap_or_default();
-        let expanded = variables::expand(written, self.variables);
-        let expanded = expanded.map_err(|fault| vec![fault.finding(place.clone())])?;
-        Ok(expanded.into_owned())
+        match variables::expand(written, self.variables) {
+            Ok(expanded) => Ok(expanded.into_owned()),
+            Err(fault) => Err(vec![fault.finding(place.clone())]),
+        }
     }
 
     fn of_pattern(&mut self, pattern: &str, base: &Path, place: &Range<usize>) {
@@ -143,8 +151,8 @@ impl Collector<'_> {
     fn of_file(&mut self, path: &Path, place: &Range<usize>) {
         let (shown, file) = (path.display(), real(path));
         if self.open.contains(&file) {
-            let circle = self.open.iter().skip_while(|it| **it != file);
-            let chain: Vec<_> = circle.map(|it| it.display().to_string()).collect();
+            let circle = self.open.iter().skip_while(|open| **open != file);
+            let chain: Vec<_> = circle.map(|open| open.display().to_string()).collect();
             let message = format!(
                 "{shown} includes itself: {} -> {}",
                 chain.join(" -> "),
@@ -190,23 +198,27 @@ impl Collector<'_> {
 }
 
 /// The files that match a pattern, sorted. `*` and `?` match neither a leading dot nor a `/`.
+///
+/// There is at most one file more than may be included, which is enough to report that there are too many.
 fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
-    let base = base.to_str().ok_or("the directory's name is not UTF-8")?;
-    let whole = if base.is_empty() || pattern.starts_with('/') {
+    let directory = base.to_str().ok_or("the directory's name is not UTF-8")?;
+    let full_pattern = if directory.is_empty() || pattern.starts_with('/') {
         pattern.to_owned()
     } else {
-        format!("{}/{pattern}", Pattern::escape(base))
+        format!("{}/{pattern}", Pattern::escape(directory))
     };
     let options = MatchOptions {
         case_sensitive: true,
         require_literal_separator: true,
         require_literal_leading_dot: true,
     };
-    let paths = glob_with(&whole, options).map_err(|error| error.to_string())?;
-    let found = paths.take(FILES_MAX + 1).collect::<Result<Vec<_>, _>>();
-    let mut found = found.map_err(|error| error.to_string())?;
-    found.sort();
-    Ok(found)
+    let paths = glob_with(&full_pattern, options).map_err(|error| error.to_string())?;
+    let mut files = Vec::new();
+    for path in paths.take(FILES_MAX + 1) {
+        files.push(path.map_err(|error| error.to_string())?);
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The path by which a file is recognised, whatever path leads to it.
@@ -226,30 +238,30 @@ pub(crate) fn add<'t>(
     merge(root, move_table(added, start), "", report);
 }
 
-/// Adds the values of `from` to a table: lists of tables are appended, tables are joined, and a value that both have is
-/// a fault. `path` is the name of the table, for messages.
-fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>, path: &str, report: &mut Report) {
-    for (key, value) in from {
-        let Some(known) = into.get_mut(key.get_ref().as_ref()) else {
-            into.insert(key, value);
+/// Adds the values of `source` to the table `target`: lists of tables are appended, tables are joined, and a value that
+/// both have is a fault. `path` is the name of the table, for messages.
+fn merge<'t>(target: &mut DeTable<'t>, source: DeTable<'t>, path: &str, report: &mut Report) {
+    for (key, value) in source {
+        let Some(existing) = target.get_mut(key.get_ref().as_ref()) else {
+            target.insert(key, value);
             continue;
         };
         let name = match path {
             "" => key.get_ref().to_string(),
             _ => format!("{path}.{}", key.get_ref()),
         };
-        let (first, place) = (known.span().start, value.span());
-        let appends = is_list(known, report) && is_list(&value, report);
-        let joins = !(defines(known, report) && defines(&value, report));
-        match (known.get_mut(), value.into_inner()) {
-            (DeValue::Array(items), DeValue::Array(more)) if appends => {
+        let (first, place) = (existing.span().start, value.span());
+        let are_lists = is_list(existing, report) && is_list(&value, report);
+        let may_join = !(defines(existing, report) && defines(&value, report));
+        match (existing.get_mut(), value.into_inner()) {
+            (DeValue::Array(items), DeValue::Array(more)) if are_lists => {
                 more.into_iter().for_each(|item| items.push(item));
             }
-            (DeValue::Table(table), DeValue::Table(more)) if joins => {
+            (DeValue::Table(table), DeValue::Table(more)) if may_join => {
                 merge(table, more, &name, report);
             }
-            (_, again) => {
-                let what = if again.is_table() {
+            (_, repeated) => {
+                let what = if repeated.is_table() {
                     format!("[{name}]")
                 } else {
                     format!("`{name}`")
@@ -287,6 +299,7 @@ fn defines(value: &Spanned<DeValue<'_>>, report: &Report) -> bool {
     text.starts_with(['[', '{']) || table.values().any(own)
 }
 
+/// Moves the places of all keys and values by this many bytes.
 fn move_table<'t>(table: DeTable<'t>, by: usize) -> DeTable<'t> {
     let moved = |(key, value): (Spanned<_>, _)| {
         let place = shifted(key.span(), by);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use catamaran_proxy::config::{
     BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
+    UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -154,22 +155,22 @@ pub(crate) fn parse_within(
     let mut report = Report::new(name, text).with_unknown_key(file::hint_of_unknown_key);
     let variables = surroundings.variables;
     let included = include::collect(text, surroundings.includes, variables, &mut report);
-    let is_complete = report.faults() == 0;
+    let has_all_includes = report.faults() == 0;
     let texts = std::iter::once(text).chain(included.iter().map(String::as_str));
     let Some(merged) = merged(texts, &mut report) else {
         report.finish();
         return Err(report);
     };
     let expanded = variables::expand_all(&merged, variables, &mut report);
-    let known = report.findings().len();
+    let findings_before = report.findings().len();
     let mut root = merged;
     variables::put(&mut root, &expanded);
     let file = file::read(&root, surroundings, &mut report);
     check::check(&file, surroundings.sees_files(), &mut report);
     // A text whose variables could not be replaced is reported already, and its content is not what was meant.
-    report.retain_from(known, |place| !expanded.failed_at(place));
+    report.retain_from(findings_before, |place| !expanded.failed_at(place));
     // What seems to be missing may be in a file that could not be included.
-    if !is_complete {
+    if !has_all_includes {
         report.forget_absences();
     }
     report.finish();
@@ -212,50 +213,52 @@ pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
 
 /// The configuration of a file without faults.
 fn typed(file: File, report: &Report) -> Config {
-    let mut names: HashMap<&str, Arc<str>> = HashMap::new();
-    let mut routes = |route: file::route::Route| {
-        let name = report.name(route.place.start);
-        let place = Place {
-            file: Arc::clone(names.entry(name).or_insert_with(|| name.into())),
-            line: report.line(route.place.start),
-        };
-        let placed = move |value| RouteConfig {
-            place: Some(place.clone()),
-            ..value
-        };
-        route.values.into_iter().map(placed)
-    };
-    let upstream = |upstream: file::upstream::Upstream| {
-        let placed = upstream.backends.into_iter();
-        let backends = placed.map(|backend| backend.value).collect();
-        let mut config = upstream.config;
-        config.backends = backends;
-        config.members = upstream.members.map(|members| members.value);
-        config.sticky = match upstream.sticky {
-            Sticky::On(sticky) => Some(sticky),
-            Sticky::Off | Sticky::Unsaid => None,
-        };
-        config.attributes = (upstream.attributes != RequestAttributes::default())
-            .then(|| Arc::new(upstream.attributes));
-        config
-    };
+    let listeners = file.listeners.into_iter();
     Config {
         server: file.server,
         tls: file.tls.into_iter().map(|profile| profile.value).collect(),
-        listeners: file
-            .listeners
-            .into_iter()
-            .map(|listener| listener.value)
-            .collect(),
-        upstreams: file.upstreams.into_iter().map(upstream).collect(),
+        listeners: listeners.map(|listener| listener.value).collect(),
+        upstreams: file.upstreams.into_iter().map(typed_upstream).collect(),
         caches: file.caches.into_iter().map(|cache| cache.value).collect(),
         limits: file.limits.into_iter().map(|limit| limit.value).collect(),
-        routes: file.routes.into_iter().flat_map(&mut routes).collect(),
+        routes: placed_routes(file.routes, report),
         error_pages: file.error_pages.map(Arc::new),
         log: file.log,
         trace: file.trace.map(Arc::new),
         admin: file.admin.map(|admin| admin.value),
     }
+}
+
+fn typed_upstream(upstream: file::upstream::Upstream) -> UpstreamConfig {
+    let mut config = upstream.config;
+    let backends = upstream.backends.into_iter();
+    config.backends = backends.map(|backend| backend.value).collect();
+    config.members = upstream.members.map(|members| members.value);
+    config.sticky = match upstream.sticky {
+        Sticky::On(sticky) => Some(sticky),
+        Sticky::Off | Sticky::Unsaid => None,
+    };
+    config.attributes = (upstream.attributes != RequestAttributes::default())
+        .then(|| Arc::new(upstream.attributes));
+    config
+}
+
+/// The values of all routes, each with its file and line. Routes of one file share the file's name.
+fn placed_routes(routes: Vec<file::route::Route>, report: &Report) -> Vec<RouteConfig> {
+    let mut names: HashMap<&str, Arc<str>> = HashMap::new();
+    let mut values = Vec::new();
+    for route in routes {
+        let name = report.name(route.place.start);
+        let place = Place {
+            file: Arc::clone(names.entry(name).or_insert_with(|| name.into())),
+            line: report.line(route.place.start),
+        };
+        values.extend(route.values.into_iter().map(|value| RouteConfig {
+            place: Some(place.clone()),
+            ..value
+        }));
+    }
+    values
 }
 
 /// Reads a file of members; the error is the text of its faults, in the same form as for any file.

@@ -47,39 +47,35 @@ fn entries() -> Vec<SectionEntry> {
             .map(|key| (key, anchors.next(key.name)))
             .collect(),
     };
-    let all = SECTIONS.iter().chain(OTHER_SECTIONS);
-    all.copied().map(entry).collect()
+    let sections = SECTIONS.iter().chain(OTHER_SECTIONS);
+    sections.copied().map(entry).collect()
 }
 
 /// Computes the anchors that GitHub gives to the headings of a page, in their order.
 #[derive(Default)]
 struct Anchors {
     /// How many headings had each text so far.
-    seen: BTreeMap<String, usize>,
+    uses: BTreeMap<String, usize>,
 }
 
 impl Anchors {
     /// The anchor of the next heading: its letters, digits, `_` and `-` in lower case, with `-`
     /// for spaces. The second heading of the same text gets `-1` at its end.
     fn next(&mut self, heading: &str) -> String {
-        let text: String = heading
-            .trim_start_matches('#')
-            .trim()
-            .chars()
-            .filter(|it| it.is_alphanumeric() || matches!(it, '_' | '-' | ' '))
-            .map(|it| {
-                if it == ' ' {
-                    '-'
-                } else {
-                    it.to_ascii_lowercase()
-                }
-            })
-            .collect();
-        let seen = self.seen.entry(text.clone()).or_default();
-        *seen += 1;
-        match *seen {
-            1 => text,
-            more => format!("{text}-{}", more - 1),
+        let mut anchor = String::new();
+        for c in heading.trim_start_matches('#').trim().chars() {
+            match c {
+                ' ' => anchor.push('-'),
+                '_' | '-' => anchor.push(c),
+                c if c.is_alphanumeric() => anchor.push(c.to_ascii_lowercase()),
+                _ => {}
+            }
+        }
+        let uses = self.uses.entry(anchor.clone()).or_default();
+        *uses += 1;
+        match *uses {
+            1 => anchor,
+            count => format!("{anchor}-{}", count - 1),
         }
     }
 }
@@ -129,19 +125,18 @@ pub(crate) fn own(section: &Section, key: AnyKey) -> bool {
 }
 
 fn key_entry(key: AnyKey, page: &mut String) {
-    let doc = key;
     let (name, values, preset) = (key.name, values(key), preset(key));
-    write!(page, "\n### `{name}`\n\n{}\n\n", doc.effect).expect("a string takes all");
+    write!(page, "\n### `{name}`\n\n{}\n\n", key.effect).expect("a string takes all");
     write!(
         page,
         "- Value: {values}. Default: {preset}.\n- {}\n",
-        doc.extremes
+        key.extremes
     )
     .expect("a string takes all");
-    if !doc.elsewhere.is_empty() {
-        writeln!(page, "- Elsewhere: {}.", doc.elsewhere).expect("a string takes all");
+    if !key.elsewhere.is_empty() {
+        writeln!(page, "- Elsewhere: {}.", key.elsewhere).expect("a string takes all");
     }
-    write!(page, "\n```toml\n{name} = {}\n```\n", doc.sample).expect("a string takes all");
+    write!(page, "\n```toml\n{name} = {}\n```\n", key.sample).expect("a string takes all");
 }
 
 /// The values of a key in Markdown: quoted values as code, and without `|`, which would end a

@@ -47,12 +47,11 @@ pub(crate) fn expand_all(
     report: &mut Report,
 ) -> ExpandedTexts {
     let values = RefCell::new(BTreeMap::new());
-    let noting = |name: &str| {
+    // The values that are used are noted, so that no page and no message shows a secret.
+    let look_up = |name: &str| {
         let value = variables(name);
-        if let Some(value) = value.as_ref().and_then(|it| it.to_str()) {
-            values
-                .borrow_mut()
-                .insert(name.to_owned(), value.to_owned());
+        if let Some(text) = value.as_ref().and_then(|value| value.to_str()) {
+            values.borrow_mut().insert(name.to_owned(), text.to_owned());
         }
         value
     };
@@ -60,7 +59,7 @@ pub(crate) fn expand_all(
     let mut waiting: Vec<&Spanned<DeValue<'_>>> = table.values().collect();
     while let Some(value) = waiting.pop() {
         match value.get_ref() {
-            DeValue::String(text) => match expand(text, &noting) {
+            DeValue::String(text) => match expand(text, &look_up) {
                 Ok(Cow::Borrowed(_)) => {}
                 Ok(Cow::Owned(text)) => {
                     expanded.texts.insert(value.span().start, text);
@@ -111,33 +110,33 @@ pub(crate) fn put<'t>(table: &mut DeTable<'t>, expanded: &'t ExpandedTexts) {
     }
 }
 
-/// Replaces the variables in one text; the fault says why that is not possible.
+/// Replaces the variables in one text; the fault says why that is not possible. `$${` stands for `${` itself.
 pub(crate) fn expand<'t>(text: &'t str, variables: Variables<'_>) -> Result<Cow<'t, str>, Fault> {
     if !text.contains("${") {
         return Ok(Cow::Borrowed(text));
     }
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        let (before, from) = rest.split_at(at);
+    while let Some((before, after)) = rest.split_once("${") {
         if let Some(before) = before.strip_suffix('$') {
             expanded.push_str(before);
             expanded.push_str("${");
-            rest = &from[2..];
+            rest = after;
             continue;
         }
         expanded.push_str(before);
-        let (name, after) = from[2..].split_once('}').ok_or(Fault::Open)?;
+        let (name, after_name) = after.split_once('}').ok_or(Fault::Open)?;
         expanded.push_str(&value(name, variables)?);
-        rest = after;
+        rest = after_name;
     }
     expanded.push_str(rest);
     Ok(Cow::Owned(expanded))
 }
 
+/// The value of a variable. A name has letters, digits and `_`, and does not begin with a digit.
 fn value(name: &str, variables: Variables<'_>) -> Result<String, Fault> {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if name.is_empty() || !name.bytes().all(good) || name.as_bytes()[0].is_ascii_digit() {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(is_good) || name.as_bytes()[0].is_ascii_digit() {
         return Err(Fault::Name);
     }
     let value = variables(name).ok_or_else(|| Fault::Unset(name.to_owned()))?;
@@ -214,23 +213,27 @@ impl<'t> Walk<'t> {
             return;
         };
         let written = value.get_ref().as_str().unwrap_or_default();
-        let alone = written.starts_with("${") && written.find('}') == Some(written.len() - 1);
-        let put = Spanned::new(place.clone(), DeValue::String(Cow::Borrowed(text)));
-        let key = key(self).filter(|key| alone && !key.kind.takes(&put));
-        *value = match key.and_then(|key| other_kind(text, place, key)) {
-            Some(other) => other,
-            None => put,
-        };
+        let is_one_name = written.starts_with("${") && written.find('}') == Some(written.len() - 1);
+        let new_text = Spanned::new(place.clone(), DeValue::String(Cow::Borrowed(text)));
+        let mut other = None;
+        if is_one_name
+            && let Some(key) = key(self)
+            && !key.kind.takes(&new_text)
+        {
+            other = other_kind(text, place, key);
+        }
+        *value = other.unwrap_or(new_text);
     }
 
     /// The description of the key `name` in the table that `path` leads to.
     fn key(&self, name: &str) -> Option<AnyKey> {
-        let is_here = |header: &str| {
+        let is_at_path = |header: &str| {
             let parts: Vec<&str> = header.trim_matches(['[', ']']).split('.').collect();
-            let same = |(part, name): (&&str, &String)| *part == "NAME" || part == name;
-            parts.len() == self.path.len() && parts.iter().zip(&self.path).all(same)
+            // `NAME` in a header stands for any name.
+            let is_same = |(part, name): (&&str, &String)| *part == "NAME" || part == name;
+            parts.len() == self.path.len() && parts.iter().zip(&self.path).all(is_same)
         };
-        let section = SECTIONS.iter().find(|it| is_here(it.header))?;
+        let section = SECTIONS.iter().find(|section| is_at_path(section.header))?;
         section.keys().find(|key| key.name == name)
     }
 }

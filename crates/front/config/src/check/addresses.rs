@@ -18,14 +18,14 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     let mut taken = ListenerAddresses::default();
     for listener in &file.listeners {
         let (address, place) = (&listener.value.address, &listener.place);
-        if let Some(message) = taken.beside(address, place, sees_files, report) {
+        if let Some(message) = taken.conflict(address, place, sees_files, report) {
             report.push(Finding::fault(message, place.clone()).hint("remove one of them"));
         }
         taken.add(address, place, sees_files);
     }
     if let Some(admin) = &file.admin {
         for address in &admin.value.addresses {
-            if let Some(message) = taken.beside(address, &admin.place, sees_files, report) {
+            if let Some(message) = taken.conflict(address, &admin.place, sees_files, report) {
                 let hint = "give the admin listener an address of its own";
                 report.push(Finding::fault(message, admin.place.clone()).hint(hint));
             }
@@ -36,7 +36,7 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
         && let Some(source) = &mcmp.value
     {
         let address = ListenAddress::Tcp(source.listen);
-        if let Some(message) = taken.beside(&address, &mcmp.place, sees_files, report) {
+        if let Some(message) = taken.conflict(&address, &mcmp.place, sees_files, report) {
             let hint = "give [mcmp] an address of its own";
             report.push(Finding::fault(message, mcmp.place.clone()).hint(hint));
         }
@@ -57,38 +57,39 @@ struct ListenerAddresses<'f> {
 
 impl<'f> ListenerAddresses<'f> {
     /// The message if `address` cannot be bound beside the earlier ones; `None` if it can.
-    fn beside(
+    fn conflict(
         &self,
         address: &ListenAddress,
         place: &Range<usize>,
         sees_files: bool,
         report: &Report,
     ) -> Option<String> {
-        let spot = |first: &Range<usize>| report.spot(first.start, place.start);
-        let already = |first: &&Range<usize>| format!("{} listens there already", spot(first));
-        let address = match address {
+        let spot_of = |first: &Range<usize>| report.spot(first.start, place.start);
+        let socket = match address {
             ListenAddress::Unix(path) => {
-                return self.files.get(&resolved(path, sees_files)).map(already);
+                let first = self.files.get(&resolved(path, sees_files))?;
+                return Some(format!("{} listens there already", spot_of(first)));
             }
-            // With port 0, each gets a port of its own.
-            ListenAddress::Tcp(address) if address.port() == 0 => return None,
-            ListenAddress::Tcp(address) => address,
+            ListenAddress::Tcp(socket) => socket,
         };
-        let port = (address.is_ipv6(), address.port());
-        let same = self.sockets.get(address).map(already);
-        let all = || {
-            let (first, whole) = self.whole_ports.get(&port)?;
-            Some(format!(
-                "{} listens on {whole}, which includes this",
-                spot(first)
-            ))
-        };
-        let one = || {
-            let (first, one) = self.ports.get(&port)?;
-            let includes = address.ip().is_unspecified();
-            includes.then(|| format!("{} listens on {one}, which this includes", spot(first)))
-        };
-        same.or_else(all).or_else(one)
+        // With port 0, each gets a port of its own.
+        if socket.port() == 0 {
+            return None;
+        }
+        if let Some(first) = self.sockets.get(socket) {
+            return Some(format!("{} listens there already", spot_of(first)));
+        }
+        let port = (socket.is_ipv6(), socket.port());
+        if let Some((first, wildcard)) = self.whole_ports.get(&port) {
+            let spot = spot_of(first);
+            return Some(format!("{spot} listens on {wildcard}, which includes this"));
+        }
+        if !socket.ip().is_unspecified() {
+            return None;
+        }
+        let (first, included) = self.ports.get(&port)?;
+        let spot = spot_of(first);
+        Some(format!("{spot} listens on {included}, which this includes"))
     }
 
     /// Adds an address that a listener takes.
@@ -111,11 +112,14 @@ impl<'f> ListenerAddresses<'f> {
 }
 
 /// The path of a socket with the links in its directory resolved, since `/var/run` is usually a link to `/run`.
+///
+/// Without `sees_files`, or if the directory does not exist, this is the path itself.
 fn resolved(path: &Path, sees_files: bool) -> PathBuf {
-    let parent = path.parent().filter(|_| sees_files);
-    let directory = parent.and_then(|it| it.canonicalize().ok());
-    match (directory, path.file_name()) {
-        (Some(directory), Some(name)) => directory.join(name),
-        _ => path.to_owned(),
+    if sees_files
+        && let (Some(directory), Some(name)) = (path.parent(), path.file_name())
+        && let Ok(directory) = directory.canonicalize()
+    {
+        return directory.join(name);
     }
+    path.to_owned()
 }

@@ -14,28 +14,30 @@ use crate::suggest::{meant_or, nearest};
 /// compared with the memory of this machine.
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
     let names = || file.caches.iter().map(|cache| cache.value.name.as_str());
-    let mut used = HashSet::new();
+    let mut in_use = HashSet::new();
     for route in &file.routes {
         let Some(name) = named(route) else {
             continue;
         };
-        used.insert(name);
-        if names().any(|known| known == name) {
+        in_use.insert(name);
+        if names().any(|cache_name| cache_name == name) {
             continue;
         }
         let message = format!("there is no cache `{name}`");
         let hint = meant_or(nearest(name, names()), || format!("add [cache.{name}]"));
         report.push(Finding::fault(message, route.cache_place.clone()).hint(hint));
     }
-    let limit = sees_files.then(memory_limit).flatten();
+    let memory_of_machine = sees_files.then(memory_limit).flatten();
     for cache in &file.caches {
         let name = &cache.value.name;
-        if report.faults() == 0 && !used.contains(name.as_str()) {
+        if report.faults() == 0 && !in_use.contains(name.as_str()) {
             let message = format!("no route has cache `{name}`");
             let hint = "write `cache` in a [[route]], or remove it";
             report.push(Finding::warning(message, cache.place.clone()).hint(hint));
         }
-        if limit.is_some_and(|limit| cache.value.memory > limit / 2) {
+        if memory_of_machine
+            .is_some_and(|memory_of_machine| cache.value.memory > memory_of_machine / 2)
+        {
             let message = "`memory` is more than half of what this machine or its cgroup allows";
             let hint = "what the front needs besides has to fit, too";
             report.push(Finding::warning(message, cache.memory_place.clone()).hint(hint));
@@ -62,13 +64,14 @@ fn named(route: &Route) -> Option<&str> {
 
 /// Whether any upstream whose responses go into this cache keeps sessions.
 fn keeps_sessions(file: &File, cache: &str) -> bool {
-    let behind = file
-        .routes
-        .iter()
-        .filter(|route| named(route) == Some(cache));
-    let names = behind.flat_map(|route| route.target.upstreams());
-    let mut upstreams = names.filter_map(|name| file.upstreams.iter().find(|it| it.name == *name));
-    upstreams.any(|upstream| matches!(upstream.sticky, Sticky::On(_)))
+    let routes = file.routes.iter();
+    let behind: HashSet<&str> = routes
+        .filter(|route| named(route) == Some(cache))
+        .flat_map(|route| route.target.upstreams())
+        .collect();
+    file.upstreams.iter().any(|upstream| {
+        behind.contains(&upstream.name[..]) && matches!(upstream.sticky, Sticky::On(_))
+    })
 }
 
 /// The memory limit of this process's cgroup; `None` if it has none or it cannot be read.

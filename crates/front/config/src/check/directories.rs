@@ -39,7 +39,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
     }
     if let Some(path) = &admin.value.state_file {
         look(path, &admin.state_place, report);
-        if path.metadata().is_ok_and(|it| !it.is_file()) {
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             let message = format!("`state_file` is no regular file: {}", path.display());
             let finding = Finding::fault(message, admin.state_place.clone());
             report.push(finding.hint("name a file, which the front makes"));

@@ -13,20 +13,20 @@ use crate::suggest::{meant_or, nearest};
 
 /// Adds to the report what is wrong with the limits.
 pub(super) fn check(file: &File, report: &mut Report) {
-    let mut used = HashSet::new();
+    let mut in_use = HashSet::new();
     // While other tables have faults, a limit may be missing because of them.
     let are_complete = report.faults() == 0;
     for limited in uses(file) {
         check_use(file, &limited, are_complete, report);
         warn_of_minted_keys(file, &limited, report);
-        used.extend(limited.limits.iter().map(String::as_str));
+        in_use.extend(limited.limits.iter().map(String::as_str));
     }
     if report.faults() > 0 {
         return;
     }
     for limit in &file.limits {
         let name = &limit.value.name;
-        if !used.contains(name.as_str()) {
+        if !in_use.contains(name.as_str()) {
             let message = format!("no listener and no route has limit `{name}`");
             let hint = "write `limits` in a [[listen]] or [[route]], or remove it";
             report.push(Finding::warning(message, limit.place.clone()).hint(hint));
@@ -46,9 +46,9 @@ struct LimitUse<'f> {
 
 /// The limits of each listener and of each route that has rules.
 fn uses(file: &File) -> impl Iterator<Item = LimitUse<'_>> {
-    let of_listeners = file.listeners.iter().map(|it| LimitUse {
-        limits: &it.value.request_limits,
-        place: &it.place,
+    let of_listeners = file.listeners.iter().map(|listener| LimitUse {
+        limits: &listener.value.request_limits,
+        place: &listener.place,
         takes_any_host: true,
     });
     let of_routes = file.routes.iter().filter_map(|route| {
@@ -57,7 +57,7 @@ fn uses(file: &File) -> impl Iterator<Item = LimitUse<'_>> {
             limits: &first.rules.as_ref()?.limits,
             place: &route.limits_place,
             takes_any_host: first.hosts.is_empty()
-                || first.hosts.iter().any(|it| it.starts_with('*')),
+                || first.hosts.iter().any(|host| host.starts_with('*')),
         })
     });
     of_listeners.chain(of_routes)
@@ -67,13 +67,13 @@ fn uses(file: &File) -> impl Iterator<Item = LimitUse<'_>> {
 fn check_use(file: &File, limited: &LimitUse<'_>, are_complete: bool, report: &mut Report) {
     let LimitUse { limits, place, .. } = limited;
     let names = || file.limits.iter().map(|limit| limit.value.name.as_str());
-    for (at, name) in limits.iter().enumerate() {
-        if are_complete && names().all(|known| known != name) {
+    for (index, name) in limits.iter().enumerate() {
+        if are_complete && names().all(|limit_name| limit_name != name) {
             let message = format!("there is no limit `{name}`");
             let hint = meant_or(nearest(name, names()), || format!("add [limit.{name}]"));
             report.push(Finding::fault(message, (*place).clone()).hint(hint));
         }
-        if limits[..at].contains(name) {
+        if limits[..index].contains(name) {
             let message = format!("`limits` has `{name}` twice");
             report.push(Finding::fault(message, (*place).clone()).hint("remove one of them"));
         }
@@ -88,21 +88,23 @@ fn check_use(file: &File, limited: &LimitUse<'_>, are_complete: bool, report: &m
 /// Warns if clients can choose the keys of all limits of a listener or route, by a field or by a host that they make
 /// up.
 fn warn_of_minted_keys(file: &File, limited: &LimitUse<'_>, report: &mut Report) {
-    let by = |name: &String| {
-        let limit = file.limits.iter().find(|limit| limit.value.name == *name);
-        limit.map(|limit| &limit.value.by)
-    };
-    let minted = |name: &String| match by(name)? {
-        LimitBy::Header(_) => Some("a field"),
-        LimitBy::Host => limited.takes_any_host.then_some("the host"),
-        LimitBy::Client | LimitBy::All => None,
-    };
-    let holds = |it| matches!(by(it), Some(LimitBy::Client | LimitBy::All));
-    if let Some(what) = limited.limits.iter().find_map(minted)
-        && !limited.limits.iter().any(holds)
-    {
+    let mut minted = None;
+    for name in limited.limits {
+        // A limit that does not exist is reported already.
+        let Some(limit) = file.limits.iter().find(|limit| limit.value.name == *name) else {
+            continue;
+        };
+        match limit.value.by {
+            // This limit holds for a client whatever it sends.
+            LimitBy::Client | LimitBy::All => return,
+            LimitBy::Header(_) => minted = minted.or(Some("a field")),
+            LimitBy::Host if limited.takes_any_host => minted = minted.or(Some("the host")),
+            LimitBy::Host => {}
+        }
+    }
+    if let Some(key) = minted {
         let message =
-            format!("`limits` has a limit by {what}, and clients may write what they like into it");
+            format!("`limits` has a limit by {key}, and clients may write what they like into it");
         let hint = "name a limit by \"client\" with a higher rate as well";
         report.push(Finding::warning(message, limited.place.clone()).hint(hint));
     }

@@ -16,12 +16,12 @@ use crate::report::{Finding, Report};
 /// clients for one.
 pub(super) fn check(file: &File, report: &mut Report) {
     names(file, report);
-    for route in file.routes.iter().filter(|it| asks_certificate(it)) {
+    for route in file.routes.iter().filter(|route| asks_certificate(route)) {
         let mut listeners = file.listeners.iter().enumerate();
-        let asks = |(index, it): (usize, &PlacedValue<ListenerConfig>)| {
-            has_listener(route, index) && mode(file, &it.value) != ClientCertificate::Off
+        let asks_clients = |(index, listener): (usize, &PlacedValue<ListenerConfig>)| {
+            has_listener(route, index) && mode(file, &listener.value) != ClientCertificate::Off
         };
-        if !listeners.any(asks) && route.matching {
+        if !listeners.any(asks_clients) && route.matching {
             let message = "no listener of this route asks clients for a certificate: each request is \
                            answered 403";
             let hint = "write client_certificate = \"optional\" or \"required\" in the [tls.NAME] of a \
@@ -32,12 +32,12 @@ pub(super) fn check(file: &File, report: &mut Report) {
 }
 
 fn names(file: &File, report: &mut Report) {
-    let mut seen: HashMap<&str, &PlacedValue<ListenerConfig>> = HashMap::new();
+    let mut by_name: HashMap<&str, &PlacedValue<ListenerConfig>> = HashMap::new();
     for listener in &file.listeners {
         let Some(name) = &listener.value.name else {
             continue;
         };
-        if let Some(first) = seen.insert(name, listener) {
+        if let Some(first) = by_name.insert(name, listener) {
             let spot = report.spot(first.place.start, listener.place.start);
             let message = format!("the listener of {spot} is named `{name}` too");
             let hint = "give one of them another `name`";
@@ -51,34 +51,20 @@ fn names(file: &File, report: &mut Report) {
 ///
 /// A route with `listen` is left out: its listeners were chosen on purpose.
 pub(super) fn check_ways_around(file: &File, report: &mut Report) {
-    let is_guarded = |it: &ListenerConfig| is_guarded(file, it);
-    let Some(guarded) = file.listeners.iter().find(|it| is_guarded(&it.value)) else {
+    let mut listeners = file.listeners.iter();
+    let Some(guarded) = listeners.find(|listener| is_guarded(file, &listener.value)) else {
         return;
     };
-    let has_proxies = !file.server.trusted_proxies.is_empty();
-    // A listener that redirects all clients to https serves only those who are there already, as a trusted proxy says.
-    let is_open =
-        |it: &ListenerConfig| !is_guarded(it) && (it.redirect_https.is_none() || has_proxies);
-    let leads_around = |route: &Route, open: &ListenerConfig| match scheme(route) {
-        None => true,
-        Some(RouteScheme::Https) => open.tls.is_some() || has_proxies,
-        Some(RouteScheme::Http) => has_proxies,
-    };
-    let way = |route: &Route| {
-        let mut listeners = file.listeners.iter().map(|it| &it.value);
-        listeners.find(|it| is_open(it) && leads_around(route, it))
-    };
-    let mut ways = file.routes.iter().filter_map(|route| {
-        let forwards = route.target.forwards();
-        if !forwards || route.listen.is_some() || asks_certificate(route) {
+    let mut bypassed = file.routes.iter().filter_map(|route| {
+        if !route.target.forwards() || route.listen.is_some() || asks_certificate(route) {
             return None;
         }
-        Some((route, way(route)?))
+        Some((route, listener_around(file, route)?))
     });
-    let Some((first, open)) = ways.next() else {
+    let Some((first, open)) = bypassed.next() else {
         return;
     };
-    let others = match ways.count() {
+    let others = match bypassed.count() {
         0 => String::new(),
         1 => ", and another one as well".to_owned(),
         more => format!(", and {more} others as well"),
@@ -95,21 +81,39 @@ pub(super) fn check_ways_around(file: &File, report: &mut Report) {
     report.push(Finding::warning(message, first.place.clone()).hint(hint));
 }
 
+/// A listener through which clients without a certificate reach this route.
+fn listener_around<'f>(file: &'f File, route: &Route) -> Option<&'f ListenerConfig> {
+    let has_proxies = !file.server.trusted_proxies.is_empty();
+    let mut listeners = file.listeners.iter().map(|listener| &listener.value);
+    listeners.find(|listener| {
+        // A listener that redirects all clients to https serves only those who are there already, as a trusted proxy
+        // says.
+        let is_open =
+            !is_guarded(file, listener) && (listener.redirect_https.is_none() || has_proxies);
+        let has_scheme = match scheme(route) {
+            None => true,
+            Some(RouteScheme::Https) => listener.tls.is_some() || has_proxies,
+            // Through the listener with TLS, such a route is reached only if a trusted proxy says http.
+            Some(RouteScheme::Http) => has_proxies,
+        };
+        is_open && has_scheme
+    })
+}
+
 /// Warns of routes for a listener that requires certificates, if a wider route of another listener leads the same
 /// requests to the same application.
 pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
     let is_guarded = |index: &usize| {
         let listener = file.listeners.get(*index);
-        listener.is_some_and(|it| is_guarded(file, &it.value))
+        listener.is_some_and(|listener| is_guarded(file, &listener.value))
     };
     let is_confined = |route: &&Route| {
-        let forwards = route.target.forwards();
-        let value = route.values.first();
-        let confined =
-            value.is_some_and(|it| !it.listen.is_empty() && it.listen.iter().all(is_guarded));
-        forwards && confined && !asks_certificate(route)
+        let listens = route.values.first().map_or(&[][..], |value| &value.listen);
+        let needs_certificate = !listens.is_empty() && listens.iter().all(is_guarded);
+        route.target.forwards() && needs_certificate && !asks_certificate(route)
     };
     let mut confined = file.routes.iter().filter(is_confined).peekable();
+    // The routes are built anew for the search, so a file that needs no search ends here.
     if confined.peek().is_none() {
         return;
     }
@@ -119,14 +123,16 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
         return;
     };
     for route in confined.take(CONFINED_MAX) {
-        let found = wider(file, &front, &finder, route, |index| !is_guarded(&index));
-        let Some((wide, index, path)) = found else {
+        let Some(WiderRoute {
+            wide,
+            listener,
+            path,
+        }) = wider(file, &front, &finder, route, |index| !is_guarded(&index))
+        else {
             continue;
         };
-        let (label, spot) = (
-            file.listeners[index].value.label(),
-            report.spot(wide.place.start, route.place.start),
-        );
+        let label = file.listeners[listener].value.label();
+        let spot = report.spot(wide.place.start, route.place.start);
         let message = format!(
             "clients of {label} reach {path} of this route without a certificate, by the route of {spot}, which \
              leads to the same backends"
@@ -139,42 +145,54 @@ pub(super) fn check_wider_routes(file: &File, report: &mut Report) {
     }
 }
 
-/// Finds a route of another listener that takes a request of this route to the same backends; returns it with the
-/// index of that listener and the path of the request.
+/// A route of another listener that takes a request of a route to the same backends.
+struct WiderRoute<'f> {
+    wide: &'f Route,
+    /// The index of that listener.
+    listener: usize,
+    /// The path of the request.
+    path: String,
+}
+
+/// Tries sample requests of this route on the listeners that `is_open` allows, and finds a wider route.
 fn wider<'f>(
     file: &'f File,
     front: &FrontOfRoutes,
     finder: &RouteFinder,
     route: &Route,
     is_open: impl Fn(usize) -> bool,
-) -> Option<(&'f Route, usize, String)> {
+) -> Option<WiderRoute<'f>> {
     let listeners = file.listeners.iter().enumerate();
-    let open_listeners =
-        listeners.filter(|(index, it)| is_open(*index) && it.value.redirect_https.is_none());
-    let open: Vec<(usize, bool)> = open_listeners
-        .map(|(index, it)| (index, it.value.tls.is_some()))
+    let open: Vec<(usize, &ListenerConfig)> = listeners
+        .map(|(index, listener)| (index, &listener.value))
+        .filter(|(index, listener)| is_open(*index) && listener.redirect_https.is_none())
         .collect();
     for value in &route.values {
         let host = sample_host(value);
         for path in samples(value) {
-            let ways = open
-                .iter()
-                .flat_map(|(listener, secure)| [true, false].map(|met| (listener, secure, met)));
-            for (listener, secure, meets_conditions) in ways {
-                let request = RouteRequest {
-                    host: Some(&host),
-                    path: &path,
-                    listener: *listener,
-                    secure: *secure,
-                    meets_conditions,
-                };
-                let FoundRoute::Route(found) = finder.find(request) else {
-                    continue;
-                };
-                let number = front.config.routes[found].place.as_ref()?.line;
-                let wide = file.routes.get(number)?;
-                if !asks_certificate(wide) && is_same_application(file, route, wide) {
-                    return Some((wide, *listener, path));
+            for (listener, config) in &open {
+                for meets_conditions in [true, false] {
+                    let request = RouteRequest {
+                        host: Some(&host),
+                        path: &path,
+                        listener: *listener,
+                        secure: config.tls.is_some(),
+                        meets_conditions,
+                    };
+                    let FoundRoute::Route(index) = finder.find(request) else {
+                        continue;
+                    };
+                    // `FrontOfRoutes` keeps the route's number in the file as its line.
+                    let number = front.config.routes[index].place.as_ref()?.line;
+                    let wide = file.routes.get(number)?;
+                    if !asks_certificate(wide) && is_same_application(file, route, wide) {
+                        let listener = *listener;
+                        return Some(WiderRoute {
+                            wide,
+                            listener,
+                            path,
+                        });
+                    }
                 }
             }
         }
@@ -194,23 +212,23 @@ fn samples(value: &RouteConfig) -> Vec<String> {
 }
 
 /// Whether two routes lead to one upstream, or to two upstreams that have a backend at the same address.
-fn is_same_application(file: &File, one: &Route, other: &Route) -> bool {
-    let mut pairs = one
-        .target
-        .upstreams()
-        .flat_map(|one| other.target.upstreams().map(move |other| (one, other)));
-    pairs.any(|(one, other)| {
-        one == other || {
-            let (one, other) = (addresses(file, one), addresses(file, other));
-            one.iter().any(|it| other.contains(it))
+fn is_same_application(file: &File, route: &Route, other_route: &Route) -> bool {
+    for upstream in route.target.upstreams() {
+        for other in other_route.target.upstreams() {
+            let others = addresses(file, other);
+            let mut own = addresses(file, upstream).into_iter();
+            if upstream == other || own.any(|address| others.contains(&address)) {
+                return true;
+            }
         }
-    })
+    }
+    false
 }
 
-fn addresses<'f>(file: &'f File, upstream: &str) -> Vec<&'f Address> {
-    let upstream = file.upstreams.iter().find(|it| it.name == upstream);
-    let backends = upstream.into_iter().flat_map(|it| &it.backends);
-    backends.map(|it| &it.value.address).collect()
+fn addresses<'f>(file: &'f File, name: &str) -> Vec<&'f Address> {
+    let upstream = file.upstreams.iter().find(|upstream| upstream.name == name);
+    let backends = upstream.into_iter().flat_map(|upstream| &upstream.backends);
+    backends.map(|backend| &backend.value.address).collect()
 }
 
 /// Whether a listener accepts only clients that show a certificate.

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use catamaran_proxy::config::{Config, LogConfig, Place, RouteConfig, RouteScheme, RouteTarget};
+use catamaran_proxy::config::{
+    Config, ListenerConfig, LogConfig, Place, RouteConfig, RouteScheme, RouteTarget,
+};
 use catamaran_proxy::explain::{Explanation, Question, explain};
 use http::{StatusCode, Uri};
 
@@ -16,8 +18,8 @@ use crate::report::{Finding, Report};
 /// Faults each redirect that leads back to its route. Call it only if the file has no other faults.
 pub(super) fn check(file: &File, report: &mut Report) {
     let redirects = || {
-        let all = file.routes.iter().enumerate();
-        all.filter(|(_, route)| matches!(route.target, RouteTarget::Redirect(_)))
+        let routes = file.routes.iter().enumerate();
+        routes.filter(|(_, route)| matches!(route.target, RouteTarget::Redirect(_)))
     };
     // The routes are built anew for each redirect, which costs the product of both numbers.
     if redirects().count() * file.routes.len() > WORK_MAX {
@@ -26,7 +28,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
     let front = FrontOfRoutes::new(file);
     for (number, route) in redirects() {
         let mut values = route.values.iter();
-        if let Some((url, location)) = values.find_map(|value| front.trap(number, value)) {
+        if let Some(Trap { url, location }) = values.find_map(|value| front.trap(number, value)) {
             let message = format!(
                 "this redirect leads to itself: a client that asks for {url} is sent to {location}, and \
                  reaches this route again"
@@ -56,11 +58,29 @@ fn way_out(file: &File, number: usize, route: &Route) -> &'static str {
 /// Whether no client is trapped any more if the route with this number is changed by `change`.
 fn is_way_out(file: &File, number: usize, change: fn(&mut RouteConfig)) -> bool {
     let mut front = FrontOfRoutes::new(file);
-    let is_it = |value: &RouteConfig| value.place.as_ref().is_some_and(|it| it.line == number);
-    let routes = front.config.routes.iter_mut();
-    routes.filter(|it| is_it(it)).for_each(change);
-    let mut values = front.config.routes.iter().filter(|it| is_it(it));
+    let is_of_route = |value: &RouteConfig| {
+        value
+            .place
+            .as_ref()
+            .is_some_and(|place| place.line == number)
+    };
+    for value in &mut front.config.routes {
+        if is_of_route(value) {
+            change(value);
+        }
+    }
+    let mut values = front
+        .config
+        .routes
+        .iter()
+        .filter(|value| is_of_route(value));
     values.all(|value| front.trap(number, value).is_none())
+}
+
+/// A redirect that never ends: the URL that a client asks for, and where it is sent.
+struct Trap {
+    url: String,
+    location: String,
 }
 
 /// The configuration of a file with its routes only, without what their backends do. The `line` of each
@@ -75,63 +95,88 @@ impl FrontOfRoutes {
     /// The routes of a file. A route that leads to backends or files answers 200 instead.
     pub(super) fn new(file: &File) -> Self {
         let nameless: Arc<str> = "".into();
-        let placed = |(number, route): (usize, &Route)| {
+        let mut routes = Vec::new();
+        for (number, route) in file.routes.iter().enumerate() {
+            // The line of a route is its number in the file, by which a finder's result is recognised.
             let place = Place {
                 file: Arc::clone(&nameless),
                 line: number,
             };
-            let bare = |value: &RouteConfig| RouteConfig {
-                target: match &value.target {
-                    RouteTarget::Upstream(_) | RouteTarget::Split(_) | RouteTarget::Files => {
-                        RouteTarget::Status(StatusCode::OK)
-                    }
-                    other => other.clone(),
-                },
-                rules: None,
-                place: Some(place.clone()),
-                ..value.clone()
-            };
-            route.values.iter().map(bare).collect::<Vec<_>>()
-        };
+            routes.extend(
+                route
+                    .values
+                    .iter()
+                    .map(|value| Self::bare(value, place.clone())),
+            );
+        }
         let config = Config {
             server: file.server.clone(),
             tls: Vec::new(),
-            listeners: file.listeners.iter().map(|it| it.value.clone()).collect(),
+            listeners: file
+                .listeners
+                .iter()
+                .map(|listener| listener.value.clone())
+                .collect(),
             caches: Vec::new(),
             limits: Vec::new(),
             upstreams: Vec::new(),
-            routes: file.routes.iter().enumerate().flat_map(placed).collect(),
+            routes,
             error_pages: None,
             log: LogConfig::default(),
             trace: None,
             admin: None,
         };
         Self {
-            has_tls: config.listeners.iter().any(|it| it.tls.is_some()),
+            has_tls: config
+                .listeners
+                .iter()
+                .any(|listener| listener.tls.is_some()),
             has_proxies: !config.server.trusted_proxies.is_empty(),
             config,
         }
     }
 
-    /// A URL at which a client would be redirected for ever, and where it is sent; `None` if all clients arrive.
-    fn trap(&self, number: usize, value: &RouteConfig) -> Option<(String, String)> {
-        let host = sample_host(value);
-        let both = [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")];
-        let schemes = both.into_iter().filter(|(scheme, _)| {
-            value.scheme.is_none_or(|wanted| wanted == *scheme) && self.is_reached(*scheme)
-        });
+    /// The route `value` at `place`, with a status in the place of backends and files.
+    fn bare(value: &RouteConfig, place: Place) -> RouteConfig {
+        let target = match &value.target {
+            RouteTarget::Upstream(_) | RouteTarget::Split(_) | RouteTarget::Files => {
+                RouteTarget::Status(StatusCode::OK)
+            }
+            RouteTarget::Status(_) | RouteTarget::Redirect(_) => value.target.clone(),
+        };
+        RouteConfig {
+            target,
+            rules: None,
+            place: Some(place),
+            ..value.clone()
+        }
+    }
+
+    /// A URL at which a client would be redirected for ever; `None` if all clients arrive.
+    fn trap(&self, number: usize, value: &RouteConfig) -> Option<Trap> {
+        let (host, path) = (sample_host(value), sample(value)?);
         let first = value.listen.first();
-        let listen = first.and_then(|index| Some(self.config.listeners.get(*index)?.label()));
-        let mut traps = schemes.filter_map(|(_, scheme)| {
-            let url = format!("{scheme}://{host}{}", sample(value)?);
-            let location = self.follow(number, &url, listen.clone().unwrap_or_default())?;
-            Some((url, location))
-        });
-        traps.next()
+        let listener = first.and_then(|index| self.config.listeners.get(*index));
+        let label = listener.map(ListenerConfig::label).unwrap_or_default();
+        for (scheme, name) in [(RouteScheme::Http, "http"), (RouteScheme::Https, "https")] {
+            let is_matched = value.scheme.is_none_or(|only| only == scheme);
+            if !is_matched || !self.is_reached(scheme) {
+                continue;
+            }
+            let url = format!("{name}://{host}{path}");
+            if let Some(location) = self.follow(number, &url, label.clone()) {
+                return Some(Trap { url, location });
+            }
+        }
+        None
     }
 
     fn is_reached(&self, scheme: RouteScheme) -> bool {
-        let in_clear = self.config.listeners.iter().any(|it| it.tls.is_none());
+        let in_clear = self
+            .config
+            .listeners
+            .iter()
+            .any(|listener| listener.tls.is_none());
         match scheme {
             RouteScheme::Http => in_clear || self.has_proxies,
             RouteScheme::Https => self.has_tls || self.has_proxies,
@@ -141,6 +186,7 @@ impl FrontOfRoutes {
     /// Follows a client that begins at `url`. If it never arrives, returns where the redirect with this
     /// number sends it.
     fn follow(&self, number: usize, url: &str, listen: String) -> Option<String> {
+        // Where the client is sent first.
         let mut first = None;
         let (mut url, mut listen, mut comes_back) = (url.to_owned(), listen, false);
         for _ in 0..STEPS_MAX {
@@ -150,11 +196,12 @@ impl FrontOfRoutes {
                 ..Question::default()
             };
             let explanation = explain(&self.config, &question).ok()?;
-            let is_ours = is_route(&explanation, number);
-            comes_back |= first.is_some() && is_ours;
+            let is_of_redirect = is_route(&explanation, number);
+            comes_back |= first.is_some() && is_of_redirect;
             let answer = explanation.answer?;
+            // The front itself has noticed that the location is the URL that was asked for.
             if answer.reason == REFUSED {
-                return is_ours.then(|| first.unwrap_or(url));
+                return is_of_redirect.then(|| first.unwrap_or(url));
             }
             let location = answer.location?;
             let next = self.resolve(&url, &location)?;
@@ -164,27 +211,28 @@ impl FrontOfRoutes {
         first.filter(|_| comes_back)
     }
 
-    /// The URL that a client asks for next when it is sent from `from` to `location`; `None` if this
+    /// The URL that a client asks for next when it is sent from `origin` to `location`; `None` if this
     /// front does not answer it.
-    fn resolve(&self, from: &str, location: &str) -> Option<String> {
-        let from: Uri = from.parse().ok()?;
-        let (scheme, authority) = (from.scheme_str()?, from.authority()?);
+    fn resolve(&self, origin: &str, location: &str) -> Option<String> {
+        let origin: Uri = origin.parse().ok()?;
+        let (scheme, authority) = (origin.scheme_str()?, origin.authority()?);
         if location.starts_with('/') {
             return Some(format!("{scheme}://{authority}{location}"));
         }
         let to: Uri = location.parse().ok()?;
-        let is_secure = to.scheme_str() == Some("https");
-        let scheme = if is_secure {
-            RouteScheme::Https
-        } else {
-            RouteScheme::Http
+        let next_scheme = match to.scheme_str() {
+            Some("https") => RouteScheme::Https,
+            _ => RouteScheme::Http,
         };
         let host = to.host()?;
-        let named = |route: &RouteConfig| route.hosts.iter().any(|it| covers(it, host));
-        let is_here = from.host() == Some(host) || self.config.routes.iter().any(named);
-        let port = to.port_u16();
-        let is_port = port.is_none() || port == from.port_u16();
-        (is_here && is_port && self.is_reached(scheme)).then(|| location.to_owned())
+        let has_host =
+            |route: &RouteConfig| route.hosts.iter().any(|pattern| covers(pattern, host));
+        let is_own_host = origin.host() == Some(host) || self.config.routes.iter().any(has_host);
+        // Another port may be that of another server.
+        let is_own_port = to
+            .port_u16()
+            .is_none_or(|port| Some(port) == origin.port_u16());
+        (is_own_host && is_own_port && self.is_reached(next_scheme)).then(|| location.to_owned())
     }
 }
 

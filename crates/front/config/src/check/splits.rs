@@ -10,11 +10,16 @@ use crate::report::{Finding, Report};
 /// session of the other.
 pub(super) fn warn_of_shared_routes(file: &File, report: &mut Report) {
     for route in &file.routes {
-        let Some((first, second, shared)) = shared_route(file, route) else {
+        let Some(SharedRoute {
+            first,
+            second,
+            jvm_route,
+        }) = shared_route(file, route)
+        else {
             continue;
         };
         let message = format!(
-            "`{first}` and `{second}` both have a backend with jvm_route `{shared}`: sessions of `{second}` with it would \
+            "`{first}` and `{second}` both have a backend with jvm_route `{jvm_route}`: sessions of `{second}` with it would \
              be sent to `{first}`"
         );
         let hint = "give each backend a `jvm_route` of its own, here and in its container";
@@ -22,20 +27,38 @@ pub(super) fn warn_of_shared_routes(file: &File, report: &mut Report) {
     }
 }
 
-/// Two upstreams of the route that keep sessions, and the `jvm_route` that both have.
-fn shared_route<'f>(file: &'f File, route: &Route) -> Option<(&'f str, &'f str, &'f str)> {
-    let is_of_route = |it: &&Upstream| route.target.upstreams().any(|name| name == it.name);
-    let keeps_sessions = |it: &&Upstream| matches!(it.sticky, Sticky::On(_));
-    let upstreams = file.upstreams.iter().filter(is_of_route);
-    let sticky: Vec<&Upstream> = upstreams.filter(keeps_sessions).collect();
-    let mut pairs = sticky
-        .iter()
-        .enumerate()
-        .flat_map(|(index, one)| sticky[index + 1..].iter().map(move |other| (one, other)));
-    pairs.find_map(|(one, other)| {
-        let has = |route: &str| other.backends.iter().any(|it| it.value.jvm_route == route);
-        let mut routes = one.backends.iter().map(|it| &it.value.jvm_route[..]);
-        let shared = routes.find(|route| has(route))?;
-        Some((&one.name[..], &other.name[..], shared))
-    })
+/// Two upstreams by name, and the `jvm_route` that a backend of each has.
+struct SharedRoute<'f> {
+    first: &'f str,
+    second: &'f str,
+    jvm_route: &'f str,
+}
+
+/// The first two upstreams of the route that keep sessions and share a `jvm_route`.
+fn shared_route<'f>(file: &'f File, route: &Route) -> Option<SharedRoute<'f>> {
+    let is_sticky = |upstream: &&Upstream| {
+        let is_of_route = route.target.upstreams().any(|name| name == upstream.name);
+        is_of_route && matches!(upstream.sticky, Sticky::On(_))
+    };
+    let sticky: Vec<&Upstream> = file.upstreams.iter().filter(is_sticky).collect();
+    for (index, first) in sticky.iter().enumerate() {
+        for second in &sticky[index + 1..] {
+            let has = |route: &str| {
+                let mut backends = second.backends.iter();
+                backends.any(|backend| backend.value.jvm_route == route)
+            };
+            let mut routes = first
+                .backends
+                .iter()
+                .map(|backend| &backend.value.jvm_route[..]);
+            if let Some(jvm_route) = routes.find(|route| has(route)) {
+                return Some(SharedRoute {
+                    first: &first.name,
+                    second: &second.name,
+                    jvm_route,
+                });
+            }
+        }
+    }
+    None
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use catamaran_proxy::config::{AdminConfig, ListenAddress, Secret};
+use catamaran_proxy::config::{AdminConfig, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -62,15 +62,15 @@ pub(crate) fn read(
         let hint = "name an address such as \"127.0.0.1:9090\", or remove [admin]";
         table.push(Finding::fault(message, table.place_of("address")).hint(hint));
     }
-    let path = admin.state_file.take();
-    admin.state_file = path.map(|path| surroundings.base.join(path));
-    admin.token = token_file.and_then(|path| {
+    if let Some(state_file) = &mut admin.state_file {
+        *state_file = surroundings.base.join(&*state_file);
+    }
+    if let Some(path) = token_file {
         let check = |token| long_enough(token, TOKEN_MIN);
         let token = surroundings.secret("token_file", &path, check, &mut table);
-        token.map(Secret::new)
-    });
-    let is_tcp = |address: &&ListenAddress| matches!(address, ListenAddress::Tcp(_));
-    for address in admin.addresses.iter().filter(is_tcp) {
+        admin.token = token.map(Secret::new);
+    }
+    for address in &admin.addresses {
         if let Some(message) = exposed_admin(address, admin.token.is_some()) {
             table.push(Finding::warning(message, table.place_of("address")));
         }
@@ -78,9 +78,12 @@ pub(crate) fn read(
     let (place, state_place) = (table.place_of("address"), table.place_of("state_file"));
     let ready_place = table.place_of("ready");
     table.finish(report);
-    let value = Some(admin).filter(|admin| !admin.addresses.is_empty())?;
+    // Without a valid address, nothing listens: the fault is reported already.
+    if admin.addresses.is_empty() {
+        return None;
+    }
     Some(Admin {
-        value,
+        value: admin,
         place,
         state_place,
         ready_place,

@@ -25,8 +25,7 @@ pub(super) fn read(
 ) -> Vec<(String, AttributeSource)> {
     if upstream.has("auth_type") && !upstream.has("remote_user") {
         let message = "`auth_type` has no use without `remote_user`";
-        let place = upstream.place_of("auth_type");
-        upstream.push(Finding::fault(message, place).hint("remove it"));
+        upstream.push(Finding::fault(message, upstream.place_of("auth_type")).hint("remove it"));
     }
     value.map_or_else(Vec::new, |value| named(value, report))
 }

@@ -27,6 +27,8 @@ pub(crate) struct BackendDefaults {
 }
 
 /// Reads one `[[upstream.NAME.backend]]`. What it does not set is taken from its upstream.
+///
+/// A backend without a valid `url` is checked as far as possible, for the report alone, and is `None`.
 pub(crate) fn read(
     place: Range<usize>,
     entries: &DeTable<'_>,
@@ -40,20 +42,21 @@ pub(crate) fn read(
     let mut url = written.url.take();
     resolve("url", url.as_mut(), &mut table, surroundings.base);
     let place = table.place_of("url");
-    let without_url = || BackendUrl {
+    let has_url = url.is_some();
+    let url = url.unwrap_or_else(|| BackendUrl {
         protocol: Protocol::Ajp,
         address: unplaced(),
         tls: false,
-    };
-    let has_tls = url.as_ref().is_some_and(|url| url.tls);
-    let own = url.clone().unwrap_or_else(without_url).backend();
+    });
+    let has_tls = url.tls;
+    let by_url = url.backend();
     let (name, jvm_route) = (written.name.take(), written.jvm_route.take());
     let upgrade_url = written.upgrade_url.take();
     let BackendDefaults { config, tls } = settle(written, &shared.tls, &mut table, surroundings);
     let mut backend = BackendConfig {
-        name: name.unwrap_or(own.name),
-        protocol: own.protocol,
-        address: own.address,
+        name: name.unwrap_or(by_url.name),
+        protocol: by_url.protocol,
+        address: by_url.address,
         ..config
     };
     backend.jvm_route = jvm_route.unwrap_or_else(|| backend.name.clone());
@@ -69,13 +72,14 @@ pub(crate) fn read(
     let upgrade = upgrade_url.and_then(|upgrade_url| {
         backend_upgrade::end(upgrade_url, &mut table, &tls, &backend, surroundings)
     });
-    if !has_tls && url.is_some() && !upgrade.as_ref().is_some_and(|(_, has_tls)| *has_tls) {
+    let tunnels_have_tls = matches!(upgrade, Some((_, true)));
+    backend.upgrade = upgrade.map(|(end, _)| end);
+    if has_url && !has_tls && !tunnels_have_tls {
         backend_tls::at_fault(&mut table);
     }
-    backend.upgrade = upgrade.map(|(end, _)| end);
-    settle_host(&mut table, &mut backend, url.is_some());
+    settle_host(&mut table, &mut backend, has_url);
     table.finish(report);
-    url.map(|_| Backend {
+    has_url.then_some(Backend {
         value: backend,
         place,
     })
@@ -152,32 +156,33 @@ fn secret(
 ) -> Option<String> {
     let (has_secret, has_file) = (table.has("secret"), table.has("secret_file"));
     if has_secret && has_file {
-        let place = table.place_of("secret_file");
         let message = "`secret` and `secret_file` are both there";
-        table.push(
-            Finding::fault(message, place)
-                .hint("remove one; a file is safer, because others may read the configuration"),
-        );
+        let hint = "remove one; a file is safer, because others may read the configuration";
+        table.push(Finding::fault(message, table.place_of("secret_file")).hint(hint));
         return Some(String::new());
     }
-    let Some(path) = path else {
-        return secret.or_else(|| (has_secret || has_file).then(String::new));
-    };
-    let check = |text: String| parse_secret(&text).map_err(|error| error.to_string());
-    let read = surroundings.secret("secret_file", &path, check, table);
-    Some(read.unwrap_or_default())
+    if let Some(path) = path {
+        let check = |text: String| parse_secret(&text).map_err(|error| error.to_string());
+        let from_file = surroundings.secret("secret_file", &path, check, table);
+        return Some(from_file.unwrap_or_default());
+    }
+    match secret {
+        // The key is there, and its value has a fault.
+        None if has_secret || has_file => Some(String::new()),
+        secret => secret,
+    }
 }
 
 /// Warns of a limit that has no effect, because another limit is reached first.
 fn compare(table: &mut Table<'_>, backend: &BackendConfig) {
-    let whole = backend.exchange_timeout.unwrap_or(Duration::MAX);
-    for (key, part) in [
+    let exchange_timeout = backend.exchange_timeout.unwrap_or(Duration::MAX);
+    for (key, timeout) in [
         ("first_byte_timeout", backend.first_byte_timeout),
         ("idle_body_timeout", backend.idle_body_timeout),
         ("connect_timeout", backend.connect_timeout),
         ("queue_timeout", backend.queue_timeout),
     ] {
-        if table.has(key) && part > whole {
+        if table.has(key) && timeout > exchange_timeout {
             never_reached(table, key, "exchange_timeout");
         }
     }

@@ -65,28 +65,29 @@ pub(super) fn settle(
 ) -> TlsKeys {
     if table.has("client_certificate") != table.has("client_key") {
         let message = "`client_certificate` and `client_key` need each other";
-        let place = if table.has("client_key") {
-            table.place_of("client_key")
+        let written = if table.has("client_key") {
+            "client_key"
         } else {
-            table.place_of("client_certificate")
+            "client_certificate"
         };
-        table.push(Finding::fault(message, place).hint("write both, or neither"));
+        table.push(Finding::fault(message, table.place_of(written)).hint("write both, or neither"));
     }
     if table.has("ca_file") && table.has("verify") && !own.verify {
         let message = "`ca_file` has no effect with verify = \"off\"";
         let place = table.place_of("ca_file");
         table.push(Finding::warning(message, place).hint("remove verify = \"off\""));
     }
-    let path = |own: Option<PathBuf>, shared: &Option<PathBuf>| {
-        let own = own.map(|path| base.join(path));
-        own.or_else(|| shared.clone())
+    let path_of = |own: Option<PathBuf>, shared: &Option<PathBuf>| match own {
+        Some(path) => Some(base.join(path)),
+        // The upstream's path starts from `base` already.
+        None => shared.clone(),
     };
     TlsKeys {
-        ca_file: path(own.ca_file, &shared.ca_file),
+        ca_file: path_of(own.ca_file, &shared.ca_file),
         server_name: own.server_name.or_else(|| shared.server_name.clone()),
         verify: own.verify,
-        client_certificate: path(own.client_certificate, &shared.client_certificate),
-        client_key: path(own.client_key, &shared.client_key),
+        client_certificate: path_of(own.client_certificate, &shared.client_certificate),
+        client_key: path_of(own.client_key, &shared.client_key),
     }
 }
 
@@ -108,9 +109,10 @@ pub(super) fn build(
         let place = place_or(table, "verify", &url);
         table.push(Finding::warning(message, place).hint(hint));
     }
-    let host = match (&keys.server_name, address) {
+    let server_name = match (&keys.server_name, address) {
         (Some(name), _) => name.clone(),
         (None, Address::Tcp { host, .. }) => host.clone(),
+        // A socket has no host that a certificate could have.
         (None, Address::Unix(_)) => return None,
     };
     let roots = match roots(keys, surroundings) {
@@ -130,32 +132,42 @@ pub(super) fn build(
         }
     };
     let settings = TrustSettings {
-        server_name: host,
+        server_name,
         verify: keys.verify,
         roots,
         identity,
     };
-    let fault = match Trust::new(settings) {
-        Ok(trust) => return Some(Arc::new(trust)),
-        Err(fault) => fault,
-    };
+    match Trust::new(settings) {
+        Ok(trust) => Some(Arc::new(trust)),
+        Err(fault) => {
+            table.push(trust_finding(&fault, table, &url, keys));
+            None
+        }
+    }
+}
+
+/// The finding at the key that caused the fault; at `url` if the backend's upstream has that key.
+fn trust_finding(
+    fault: &TrustFault,
+    table: &Table<'_>,
+    url: &Range<usize>,
+    keys: &TlsKeys,
+) -> Finding {
     let file = |path: &Option<PathBuf>| path.clone().unwrap_or_default();
-    let finding = match fault {
+    match fault {
         TrustFault::Name(_) => {
-            Finding::fault(fault.to_string(), place_or(table, "server_name", &url))
+            Finding::fault(fault.to_string(), place_or(table, "server_name", url))
                 .hint("write the name that its certificate has as `server_name`")
         }
-        TrustFault::Chain(what) => {
-            let message = format!("{} {what}", file(&keys.client_certificate).display());
-            Finding::fault(message, place_or(table, "client_certificate", &url))
+        TrustFault::Chain(reason) => {
+            let message = format!("{} {reason}", file(&keys.client_certificate).display());
+            Finding::fault(message, place_or(table, "client_certificate", url))
         }
-        TrustFault::Key(what) => {
-            let message = format!("the key {} {what}", file(&keys.client_key).display());
-            Finding::fault(message, place_or(table, "client_key", &url)).hint(KEY_HINT)
+        TrustFault::Key(reason) => {
+            let message = format!("the key {} {reason}", file(&keys.client_key).display());
+            Finding::fault(message, place_or(table, "client_key", url)).hint(KEY_HINT)
         }
-    };
-    table.push(finding);
-    None
+    }
 }
 
 /// The trust in discovered members. The name in their certificates is `server_name`; empty: each member has its own.
@@ -171,20 +183,18 @@ pub(super) fn settings(
             identity: identity(keys, surroundings)?,
         })
     };
+    let name = keys.server_name.clone().unwrap_or_default();
     // Checks the files, for which any name will do.
-    let sample = keys
-        .server_name
-        .clone()
-        .unwrap_or_else(|| "localhost".to_owned());
-    Trust::new(settings(sample)?).map_err(|fault| fault.to_string())?;
-    settings(keys.server_name.clone().unwrap_or_default())
+    let sample_name = if name.is_empty() { "localhost" } else { &name };
+    Trust::new(settings(sample_name.to_owned())?).map_err(|fault| fault.to_string())?;
+    settings(name)
 }
 
 /// A backend with every default, from its URL alone.
 pub(crate) fn plain(url: BackendUrl) -> Result<BackendConfig, String> {
     let has_tls = url.tls;
     let mut backend = url.backend();
-    if let (true, Address::Tcp { host, .. }) = (has_tls, &backend.address) {
+    if has_tls && let Address::Tcp { host, .. } = &backend.address {
         let settings = TrustSettings {
             server_name: host.clone(),
             verify: true,

@@ -57,13 +57,14 @@ fn read_one(name: &str, place: Range<usize>, entries: &DeTable<'_>, report: &mut
     let RawCache { mut cache, ttl } = written;
     fresh_for(ttl, &mut table, &mut cache.freshness.ttl);
     check(&mut table, &mut cache);
-    let places = (table.place_of("memory"), table.place_of("session_cookies"));
+    let (memory_place, sessions_place) =
+        (table.place_of("memory"), table.place_of("session_cookies"));
     table.finish(report);
     Cache {
         value: cache,
         place,
-        memory_place: places.0,
-        sessions_place: places.1,
+        memory_place,
+        sessions_place,
     }
 }
 
@@ -78,7 +79,7 @@ fn fresh_for(
         let place = table.place_of("ttl");
         match parse_statuses(&statuses) {
             Ok(range)
-                if NEVER.iter().any(|never| range.contains(never)) || *range.start() < 200 =>
+                if *range.start() < 200 || NEVER.iter().any(|never| range.contains(never)) =>
             {
                 let message =
                     format!("`ttl` has `{statuses}`, and such a response is never stored");

@@ -73,8 +73,8 @@ pub(crate) fn read(
     };
     if let Some(file) = written.maintenance {
         let place = table.place_of("maintenance_page");
-        let read = load_page(&file, surroundings);
-        pages.maintenance = report_finding(read, "maintenance_page", place, &mut table);
+        let page = load_page(&file, surroundings);
+        pages.maintenance = report_problem(page, "maintenance_page", place, &mut table);
     }
     table.finish(report);
     Some(pages)
@@ -100,9 +100,10 @@ fn by_status(
         };
         match PAGE.read(value) {
             Ok(file) => {
-                let outcome = load_page(&file, surroundings);
-                let read = report_finding(outcome, name, value.span(), table);
-                pages.extend(read.map(|page| (statuses, page)));
+                let loaded = load_page(&file, surroundings);
+                if let Some(page) = report_problem(loaded, name, value.span(), table) {
+                    pages.push((statuses, page));
+                }
             }
             Err(complaints) => {
                 for Complaint { message, span } in complaints {
@@ -116,34 +117,39 @@ fn by_status(
     pages
 }
 
-/// A page that was loaded, and what to report about its file.
+/// A page from a file, and what to report about the file. Without a page, there is a problem.
 struct PageFile {
     page: Option<Page>,
-    finding: Option<(bool, String, &'static str)>,
+    problem: Option<PageProblem>,
 }
 
-/// Reports what was found about a page's file, and returns the page; `None` if it cannot be used.
-fn report_finding(
-    read: PageFile,
+struct PageProblem {
+    message: String,
+    hint: &'static str,
+}
+
+/// Reports what is wrong with a page's file, and returns the page; `None`, with a fault, if it cannot be used.
+fn report_problem(
+    file: PageFile,
     key: &str,
     place: std::ops::Range<usize>,
     table: &mut Table<'_>,
 ) -> Option<Arc<Page>> {
-    if let Some((is_fault, message, hint)) = read.finding {
+    if let Some(PageProblem { message, hint }) = file.problem {
         let message = format!("`{key}` {message}");
-        let finding = if is_fault {
+        let finding = if file.page.is_none() {
             Finding::fault(message, place)
         } else {
             Finding::warning(message, place)
         };
         table.push(finding.hint(hint));
     }
-    read.page.map(Arc::new)
+    file.page.map(Arc::new)
 }
 
 /// Loads a page from its file. A file that cannot be read is a warning: the page then has no body.
-fn load_page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
-    let file = surroundings.base.join(file);
+fn load_page(path: &Path, surroundings: &Surroundings<'_>) -> PageFile {
+    let file = surroundings.base.join(path);
     let Some((plain, utf_8)) = content_types(&file) else {
         let message = format!(
             "names {}, and the end of its name does not say what kind of file it is",
@@ -152,22 +158,25 @@ fn load_page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
         let hint = "name a file that ends in .html, .htm, .xhtml, .txt, .json or .xml";
         return PageFile {
             page: None,
-            finding: Some((true, message, hint)),
+            problem: Some(PageProblem { message, hint }),
         };
     };
-    let (body, finding) = match surroundings.read_page.map(|read| read(&file)) {
-        None => (None, None),
-        Some(Ok(bytes)) => (Some(Bytes::from(bytes)), None),
-        Some(Err(why)) => {
-            let message = format!("names {}, which {why}", file.display());
+    let mut body = None;
+    let mut problem = None;
+    match surroundings.read_page.map(|read| read(&file)) {
+        // The check of a text alone reads no files.
+        None => {}
+        Some(Ok(bytes)) => body = Some(Bytes::from(bytes)),
+        Some(Err(reason)) => {
+            let message = format!("names {}, which {reason}", file.display());
             let hint = "the front sends its own text instead; write the file, then reload";
-            (None, Some((false, message, hint)))
+            problem = Some(PageProblem { message, hint });
         }
-    };
+    }
     // If the text is not UTF-8, it names its encoding itself, or the browser guesses.
     let is_utf_8 = body
         .as_ref()
-        .is_none_or(|it| std::str::from_utf8(it).is_ok());
+        .is_none_or(|body| std::str::from_utf8(body).is_ok());
     let page = Page {
         content_type: if is_utf_8 { utf_8 } else { plain },
         body,
@@ -175,7 +184,7 @@ fn load_page(file: &Path, surroundings: &Surroundings<'_>) -> PageFile {
     };
     PageFile {
         page: Some(page),
-        finding,
+        problem,
     }
 }
 
@@ -217,10 +226,12 @@ impl Values for ReplacedStatuses {
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
         let replaced = match value.get_ref() {
             DeValue::Integer(number) => {
-                let code = number.as_str().parse().ok();
-                let from = code.filter(|from| (FIRST_ERROR..=LAST_ERROR).contains(from));
-                let wrong = || complaint("must be from 400 to 599", value);
-                vec![from.ok_or_else(wrong)?..=LAST_ERROR]
+                // A number is the first status of those up to the last.
+                let first = match number.as_str().parse() {
+                    Ok(status) if (FIRST_ERROR..=LAST_ERROR).contains(&status) => status,
+                    _ => return Err(complaint("must be from 400 to 599", value)),
+                };
+                vec![first..=LAST_ERROR]
             }
             _ => LISTED.read(value)?,
         };

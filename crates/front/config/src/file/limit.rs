@@ -92,31 +92,37 @@ fn read_one(
 
 /// The quota of a limit: requests in a time, or requests in flight. Reports keys that do not fit together.
 fn quota(table: &mut Table<'_>, written: &RawLimit) -> Option<Quota> {
-    let has = |key| table.has(key);
-    let (has_rate, has_in_flight) = (has("rate"), has("in_flight"));
-    if has_rate && has_in_flight {
-        let message = "[limit.NAME] has both `rate` and `in_flight`";
-        let hint = "write two limits, and name both in `limits`";
-        table.push(Finding::fault(message, table.place_of("in_flight")).hint(hint));
-        return None;
-    }
-    if !has_rate && !has_in_flight && !table.has_slip_of(&["rate", "in_flight"]) {
-        let message = "[limit.NAME] says neither `rate` nor `in_flight`";
-        let hint = "write how many requests are granted in which time, such as rate = \"30/m\"";
-        table.push(Finding::fault(message, table.place()).hint(hint));
-    }
-    if !has_rate && has_in_flight {
-        for key in ["burst", "fields"] {
-            if table.has(key) {
-                let message = format!("`{key}` has no use beside `in_flight`");
-                let place = table.place_of(key);
-                table.push(Finding::fault(message, place).hint("remove it"));
-            }
+    match (table.has("rate"), table.has("in_flight")) {
+        (true, true) => {
+            let message = "[limit.NAME] has both `rate` and `in_flight`";
+            let hint = "write two limits, and name both in `limits`";
+            table.push(Finding::fault(message, table.place_of("in_flight")).hint(hint));
+            None
         }
-        return written.in_flight.map(Quota::InFlight);
+        (true, false) => {
+            let (count, period) = written.rate?;
+            Some(Quota::rate(count, period, written.burst))
+        }
+        (false, true) => {
+            for key in ["burst", "fields"] {
+                if table.has(key) {
+                    let message = format!("`{key}` has no use beside `in_flight`");
+                    table.push(Finding::fault(message, table.place_of(key)).hint("remove it"));
+                }
+            }
+            written.in_flight.map(Quota::InFlight)
+        }
+        (false, false) => {
+            // If one of the keys is only misspelled, the report about that key says so.
+            if !table.has_slip_of(&["rate", "in_flight"]) {
+                let message = "[limit.NAME] says neither `rate` nor `in_flight`";
+                let hint =
+                    "write how many requests are granted in which time, such as rate = \"30/m\"";
+                table.push(Finding::fault(message, table.place()).hint(hint));
+            }
+            None
+        }
     }
-    let (count, period) = written.rate?;
-    Some(Quota::rate(count, period, written.burst))
 }
 
 fn prefix(table: &mut Table<'_>, written: &RawLimit) -> Option<[u8; 2]> {
@@ -134,25 +140,24 @@ fn prefix(table: &mut Table<'_>, written: &RawLimit) -> Option<[u8; 2]> {
 /// Parses a rate such as `30/m` as a number of requests and the time for it.
 pub(crate) fn parse_rate(text: &str) -> Result<(u32, Duration), RateError> {
     let (count, unit) = text.split_once('/').ok_or(RateError::Form)?;
-    let is_number = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
     let seconds = match unit {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         _ => return Err(RateError::Form),
     };
-    if !is_number {
+    if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(RateError::Form);
     }
-    let count: u64 = count.parse().map_err(|_| RateError::High)?;
-    match count {
-        0 => Err(RateError::Zero),
-        _ if count > seconds * PER_SECOND_MAX => Err(RateError::High),
-        _ => {
-            let count = u32::try_from(count).map_err(|_| RateError::High)?;
-            Ok((count, Duration::from_secs(seconds)))
-        }
+    // Digits alone that are no number of 32 bits are too many.
+    let count: u32 = count.parse().map_err(|_| RateError::High)?;
+    if count == 0 {
+        return Err(RateError::Zero);
     }
+    if u64::from(count) > seconds * PER_SECOND_MAX {
+        return Err(RateError::High);
+    }
+    Ok((count, Duration::from_secs(seconds)))
 }
 
 /// Why a text is not a rate.

@@ -63,26 +63,24 @@ fn read_one(
     surroundings: &Surroundings<'_>,
 ) -> Option<ListenerConfig> {
     let RawListen {
-        mut address,
+        address,
         protocols,
         mut listener,
     } = written;
-    if let Some(Err(error)) = address
-        .as_mut()
-        .map(|it| listen_from(surroundings.base, it))
-    {
-        let message = format!("`address` {error}");
-        table.push(Finding::fault(message, table.place_of("address")));
-    }
-    let is_placed = address.is_some();
-    if let Some(address) = address {
+    let has_address = address.is_some();
+    if let Some(mut address) = address {
+        if let Err(error) = listen_from(surroundings.base, &mut address) {
+            let message = format!("`address` {error}");
+            table.push(Finding::fault(message, table.place_of("address")));
+        }
         listener.address = address;
     }
+    // Without an address, the listener is checked for the report alone.
     https::check(table, surroundings, &mut listener);
     proxy::check(table, &listener);
     http2::check(table, protocols, &mut listener);
     limits::check(table, &listener.limits);
-    is_placed.then_some(listener)
+    has_address.then_some(listener)
 }
 
 /// Parses a rate of connections, such as `30/m`. The whole number may come at once.

@@ -46,41 +46,49 @@ pub(crate) fn read(
     *log = written.log;
     place_target(&mut table, &mut log.access, surroundings);
     for (host, path) in written.hosts {
-        let host = match parse_host(&host) {
-            Ok(host) => host,
-            Err(error) => {
-                let what = match error {
-                    HostError::Url { host, .. } => format!("is a URL; write \"{host}\""),
-                    error => error.to_string(),
-                };
-                let message = format!("`hosts` names `{host}`, which {what}");
-                table.push(Finding::fault(message, table.place_of("hosts")));
-                continue;
-            }
+        let Some(host) = host_of_log(&host, &mut table) else {
+            continue;
         };
         let path = surroundings.base.join(path);
         if surroundings.sees_files() {
             writable(&mut table, "hosts", &path);
         }
-        match log.hosts.iter_mut().find(|(known, _)| *known == path) {
+        let mut files = log.hosts.iter_mut();
+        match files.find(|(host_file, _)| *host_file == path) {
             Some((_, hosts)) => hosts.push(host),
             None => log.hosts.push((path, vec![host])),
         }
     }
-    let files = log.hosts.iter().map(|(path, _)| path);
+    check_host_files(&mut table, log);
+    table.finish(report);
+}
+
+/// A host of `hosts`; `None` if it is not valid, which is reported.
+fn host_of_log(text: &str, table: &mut Table<'_>) -> Option<String> {
+    let reason = match parse_host(text) {
+        Ok(host) => return Some(host),
+        Err(HostError::Url { host, .. }) => format!("is a URL; write \"{host}\""),
+        Err(error) => error.to_string(),
+    };
+    let message = format!("`hosts` names `{text}`, which {reason}");
+    table.push(Finding::fault(message, table.place_of("hosts")));
+    None
+}
+
+/// Reports a file of `hosts` that is the access log itself, and too many files.
+fn check_host_files(table: &mut Table<'_>, log: &LogConfig) {
     if let AccessLogTarget::File(access) = &log.access
-        && let Some(path) = files.clone().find(|path| *path == access)
+        && let Some((path, _)) = log.hosts.iter().find(|(path, _)| path == access)
     {
         let message = format!("`hosts` names {}, which is `access`", path.display());
         let hint = "leave the host out: its lines go there by themselves";
         table.push(Finding::fault(message, table.place_of("hosts")).hint(hint));
     }
-    if files.count() > HOST_FILES_MAX {
+    if log.hosts.len() > HOST_FILES_MAX {
         let message = format!("`hosts` names more than {HOST_FILES_MAX} files");
         let hint = "write format = \"json\" and one file: each line has its `host`";
         table.push(Finding::fault(message, table.place_of("hosts")).hint(hint));
     }
-    table.finish(report);
 }
 
 /// Makes a relative path of the log start from the directory of the configuration, and reports if lines cannot be
@@ -150,10 +158,10 @@ fn writable(table: &mut Table<'_>, key: &str, path: &Path) {
         let hint = "create it, or write the log elsewhere";
         table.push(Finding::fault(message, place).hint(hint));
     } else {
-        let needed = if path.exists() { path } else { directory };
-        let allowed = accessat(CWD, needed, Access::WRITE_OK, AtFlags::EACCESS);
-        if let Err(error) = allowed {
-            let message = format!("{} cannot be written to: {error}", needed.display());
+        // A file that does not exist yet is created in its directory.
+        let target = if path.exists() { path } else { directory };
+        if let Err(error) = accessat(CWD, target, Access::WRITE_OK, AtFlags::EACCESS) {
+            let message = format!("{} cannot be written to: {error}", target.display());
             let hint = "give the user that the front runs as the right to write it, or run it as another user";
             table.push(Finding::warning(message, place).hint(hint));
         }

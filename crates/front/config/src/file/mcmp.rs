@@ -71,6 +71,7 @@ pub(crate) fn read(
     table.finish(report);
     let source = (written.listen.zip(written.peers)).map(|(listen, peers)| McmpSource {
         listen,
+        // Without `members`, nodes serve at the addresses that they may announce themselves from.
         members: written.members.unwrap_or_else(|| peers.clone()),
         peers,
         paths: written.paths,
@@ -89,25 +90,25 @@ fn advert(
     written: &RawMcmp,
     surroundings: &Surroundings<'_>,
 ) -> Option<AdvertConfig> {
-    let usual = SocketAddrV4::new(GROUP_USUAL, PORT_USUAL);
-    let group = written.group.unwrap_or(usual);
+    let usual_group = SocketAddrV4::new(GROUP_USUAL, PORT_USUAL);
+    let group = written.group.unwrap_or(usual_group);
     if !group.ip().is_multicast() {
         let message = "`group` is no address of a group: those are 224.0.0.0 to 239.255.255.255";
         table.push(Finding::fault(message, table.place_of("group")));
     }
-    let own = match written.listen?.ip() {
+    let listen_ip = match written.listen?.ip() {
         IpAddr::V4(ip) if !ip.is_unspecified() => Some(ip),
         _ => None,
     };
-    let interface = written.interface.or(own);
+    let interface = written.interface.or(listen_ip);
     if interface.is_none() {
         let message = "with advertise = true `interface` must say through which address";
         let hint =
             "write interface = \"10.0.0.1\", the address of this machine that nodes can reach";
         table.push(Finding::fault(message, table.place_of("advertise")).hint(hint));
     }
-    let file = written.key_file.as_deref();
-    let key = file.and_then(|path| surroundings.secret("key_file", path, Ok, table));
+    let key_file = written.key_file.as_deref();
+    let key = key_file.and_then(|path| surroundings.secret("key_file", path, Ok, table));
     Some(AdvertConfig {
         group: (*group.ip(), group.port()),
         interface: interface?,

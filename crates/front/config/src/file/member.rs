@@ -25,19 +25,19 @@ pub(crate) fn parse(path: &Path, text: &str) -> (Vec<FoundMember>, Report) {
         Report::new(&path.display().to_string(), text).with_unknown_key(hint_of_unknown_key);
     let base = path.parent().unwrap_or_else(|| Path::new(""));
     let root = parsed(text, 0, &mut report);
-    let found = root.map(|root| read(root.get_ref(), base, &mut report));
+    let members = root.map(|root| read(root.get_ref(), base, &mut report));
     report.finish();
-    (found.unwrap_or_default(), report)
+    (members.unwrap_or_default(), report)
 }
 
 /// Reads all members; those with faults are reported and left out.
 fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<FoundMember> {
-    let mut found = Vec::new();
+    let mut members = Vec::new();
     for (name, value) in root {
         if name.get_ref() == LIST {
-            let lists = tables(SECTION.header, value, report);
-            let member = |(place, entries)| read_one(place, entries, base, report);
-            found.extend(lists.into_iter().filter_map(member));
+            for (place, entries) in tables(SECTION.header, value, report) {
+                members.extend(read_one(place, entries, base, report));
+            }
         } else {
             let message = format!("`{}` is no table of a file of members", name.get_ref());
             let hint = match nearest(name.get_ref(), [LIST]) {
@@ -47,8 +47,8 @@ fn read(root: &DeTable<'_>, base: &Path, report: &mut Report) -> Vec<FoundMember
             report.push(Finding::fault(message, name.span()).hint(hint));
         }
     }
-    unique(&found, report);
-    found.into_iter().map(|(found, _)| found).collect()
+    report_repeated(&members, report);
+    members.into_iter().map(|(member, _)| member).collect()
 }
 
 /// Reads one member, with its place in the file; `None` if it has faults.
@@ -59,30 +59,30 @@ fn read_one(
     report: &mut Report,
 ) -> Option<(FoundMember, Range<usize>)> {
     let mut table = Table::new(&SECTION, place, entries);
-    let mut found = FoundMember::new(
+    let mut member = FoundMember::new(
         "",
         MemberPlace::Unix(std::path::PathBuf::new()),
         Speech::Ajp,
     );
-    table.read(KEYS, &mut found);
+    table.read(KEYS, &mut member);
+    // A member has some keys of backends as well.
     let mut written = backend::RawBackend::default();
-    let keys = backend::KEYS.iter();
-    table.read(
-        keys.filter(|key| key.group == backend::MEMBER),
-        &mut written,
-    );
+    let shared_keys = backend::KEYS
+        .iter()
+        .filter(|key| key.group == backend::MEMBER);
+    table.read(shared_keys, &mut written);
     resolve("url", written.url.as_mut(), &mut table, base);
     let place = table.place_of("name");
     table.finish(report);
-    found.weight = written.config.weight;
-    found.distance = written.config.distance;
-    found.jvm_route = written.jvm_route;
-    found.domain = written.config.domain;
-    (found.place, found.speech) = at(written.url?);
-    (!found.name.is_empty()).then_some((found, place))
+    member.weight = written.config.weight;
+    member.distance = written.config.distance;
+    member.jvm_route = written.jvm_route;
+    member.domain = written.config.domain;
+    (member.place, member.speech) = place_and_speech(written.url?);
+    (!member.name.is_empty()).then_some((member, place))
 }
 
-fn at(url: BackendUrl) -> (MemberPlace, Speech) {
+fn place_and_speech(url: BackendUrl) -> (MemberPlace, Speech) {
     let speech = match (url.protocol, url.tls) {
         (Protocol::Ajp, _) => Speech::Ajp,
         (Protocol::Http, false) => Speech::Http,
@@ -96,21 +96,22 @@ fn at(url: BackendUrl) -> (MemberPlace, Speech) {
 }
 
 /// Reports members that share a name, a `jvm_route` or an address.
-fn unique(found: &[(FoundMember, Range<usize>)], report: &mut Report) {
-    let mut seen: HashMap<String, &Range<usize>> = HashMap::new();
-    for (member, place) in found {
+fn report_repeated(members: &[(FoundMember, Range<usize>)], report: &mut Report) {
+    let mut first_places: HashMap<(&str, String), &Range<usize>> = HashMap::new();
+    for (member, place) in members {
         let route = member.jvm_route.as_ref().unwrap_or(&member.name);
-        for (what, key) in [
-            ("is named", format!("name {}", member.name)),
-            ("has the jvmRoute", format!("route {route}")),
-            ("is at", format!("url {:?} {}", member.speech, member.place)),
+        // Members of different protocols may share an address; the message shows the address alone.
+        let address = member.place.to_string();
+        for (verb, key, value) in [
+            ("is named", member.name.clone(), &member.name),
+            ("has the jvmRoute", route.clone(), route),
+            ("is at", format!("{:?} {address}", member.speech), &address),
         ] {
-            let Some(first) = seen.insert(key.clone(), place) else {
+            let Some(first) = first_places.insert((verb, key), place) else {
                 continue;
             };
             let spot = report.spot(first.start, place.start);
-            let (_, value) = key.rsplit_once(' ').unwrap_or_default();
-            let message = format!("the member of {spot} {what} `{value}` too");
+            let message = format!("the member of {spot} {verb} `{value}` too");
             report.push(Finding::fault(message, place.clone()).hint("keep one of them"));
             // Further faults of this member would follow from this one.
             break;

@@ -122,7 +122,9 @@ pub(super) fn read(
         Some(MemberSource::Dns(dns)) => Some(dns.speech),
         Some(MemberSource::File(_) | MemberSource::Mcmp(_)) | None => None,
     };
-    let trust = if source.is_some() && speech.is_none_or(|it| it == Speech::Https) {
+    // Members of files and nodes say themselves what they speak, which may be HTTPS.
+    let may_have_tls = speech.is_none_or(|speech| speech == Speech::Https);
+    let trust = if source.is_some() && may_have_tls {
         trust(&mut table, upstream, surroundings)
     } else {
         None
@@ -141,7 +143,10 @@ pub(super) fn read(
             Some(Speech::Ajp) => 2,
             Some(Speech::Http | Speech::Https) => 0,
             // Nodes of MCMP are not counted: they bring their own routes.
-            None => listed.iter().filter(|it| it.speech == Speech::Ajp).count(),
+            None => {
+                let speaks_ajp = |member: &&FoundMember| member.speech == Speech::Ajp;
+                listed.iter().filter(speaks_ajp).count()
+            }
         },
         speech,
     })
@@ -198,19 +203,18 @@ fn file(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> (Option<MemberSource>, Vec<FoundMember>) {
-    let Some(path) = path else {
+    let Some(written) = path else {
         return (None, Vec::new());
     };
-    let path = surroundings.base.join(path);
+    let path = surroundings.base.join(written);
     let mut listed = Vec::new();
     if let Some(includes) = surroundings.includes {
         match (includes.read)(&path, member::BYTES_MAX) {
             Ok(text) => {
-                let name = path.display().to_string();
-                let (found, own) = member::parse(&path, &text);
-                listed = found;
-                let start = report.add(&name, &text);
-                for finding in own.findings() {
+                let (members, own_report) = member::parse(&path, &text);
+                listed = members;
+                let start = report.add(&path.display().to_string(), &text);
+                for finding in own_report.findings() {
                     report.push(Finding {
                         span: finding.span.clone().map(|span| shifted(span, start)),
                         ..finding.clone()
@@ -234,11 +238,10 @@ fn trust(
     upstream: &ForUpstream<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Option<MemberTrust> {
-    let place = table.place_of("from");
     match backend_tls::settings(&upstream.shared.tls, surroundings) {
         Ok(settings) => Some(MemberTrust::new(settings)),
         Err(error) => {
-            table.push(Finding::fault(error, place));
+            table.push(Finding::fault(error, table.place_of("from")));
             None
         }
     }

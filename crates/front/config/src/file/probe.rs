@@ -54,8 +54,7 @@ pub(crate) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<
     }
     if request.body.is_some() && request.method == Method::HEAD {
         let message = "an answer to HEAD has no body, so `body` is never found";
-        let place = table.place_of("body");
-        table.push(Finding::fault(message, place).hint("write method = \"GET\""));
+        table.push(Finding::fault(message, table.place_of("body")).hint("write method = \"GET\""));
     }
     table.finish(report);
     probe.kind = match kind {

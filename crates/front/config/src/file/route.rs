@@ -105,7 +105,7 @@ fn read_one(
         .and_then(|value| unless::read(value, report));
     let (matched, listen) = matching::read(&mut table, surroundings.base, unless);
     let matching = table.is_good();
-    let expression = matched.first().and_then(|it| it.regex.as_ref());
+    let expression = matched.first().and_then(|value| value.regex.as_ref());
     let target = target(&mut table, expression);
     let forwards = target.as_ref().is_some_and(|(target, _)| target.forwards());
     let serves = ServedBy {
@@ -115,7 +115,12 @@ fn read_one(
     let mut rules = rules::read(&mut table, serves, expression);
     let own_files = files::read(&mut table, surroundings);
     rules.compress = compress::read(&mut table, serves).map(Arc::new);
-    if forwards && own_files.as_ref().is_some_and(|it| it.fallback.is_some()) {
+    // Requests for files that do not exist go to the upstream.
+    if forwards
+        && own_files
+            .as_ref()
+            .is_some_and(|files| files.fallback.is_some())
+    {
         files::complain_of_fallback(&mut table);
     }
     rules.files = own_files.map(Arc::new);
@@ -124,10 +129,10 @@ fn read_one(
         _ => None,
     };
     rules.text = text::read(&mut table, status);
-    let exact = matched.iter().any(|it| it.exact);
+    let exact = matched.iter().any(|value| value.exact);
     matching::check_rewrite(&mut table, exact, rules.rewrite.is_some());
-    if let Some((RouteTarget::Redirect(to), _)) = &target
-        && to.to.names_rest()
+    if let Some((RouteTarget::Redirect(redirect), _)) = &target
+        && redirect.to.names_rest()
     {
         matching::check_rest(&mut table, exact);
     }
@@ -140,15 +145,16 @@ fn read_one(
     }
     table.finish(report);
     let all_rules = with_tables(rules, entries, expression, surroundings, for_all, report);
-    let rules = (all_rules != Default::default()).then(|| Arc::new(all_rules));
+    // Most routes have no rules.
+    let shared_rules = (all_rules != Default::default()).then(|| Arc::new(all_rules));
     let (target, target_place) = target?;
-    let value = |value: RouteConfig| RouteConfig {
-        target: target.clone(),
-        rules: rules.clone(),
-        ..value
-    };
+    let mut values = matched;
+    for value in &mut values {
+        value.target = target.clone();
+        value.rules.clone_from(&shared_rules);
+    }
     Some(Route {
-        values: matched.into_iter().map(value).collect(),
+        values,
         target,
         listen,
         place,
@@ -195,19 +201,46 @@ struct RawRoute {
     redirect: Option<String>,
 }
 
-/// Where the route leads. A redirect may have groups of the route's `expression`.
+/// Where the route leads, and the place of the key that says so. A redirect may have groups of the route's
+/// `expression`.
 fn target(
     table: &mut Table<'_>,
     expression: Option<&PathExpression>,
 ) -> Option<(RouteTarget, Range<usize>)> {
     let mut written = RawRoute::default();
     table.read(KEYS, &mut written);
-    let RawRoute {
-        upstream,
-        split,
-        status,
-        redirect,
-    } = written;
+    let key = target_key(table)?;
+    let target = match key {
+        "upstream" => RouteTarget::Upstream(written.upstream?),
+        "split" => {
+            check_split(&written.split, table)?;
+            RouteTarget::Split(written.split)
+        }
+        "files" => RouteTarget::Files,
+        "redirect" => {
+            // Beside `redirect`, `status` is that of the redirect.
+            let status = if table.has("status") {
+                redirect_status(written.status?, table)?
+            } else {
+                StatusCode::PERMANENT_REDIRECT
+            };
+            match parse_location(&written.redirect?, expression) {
+                Ok(to) => RouteTarget::Redirect(Redirect { to, status }),
+                Err(error) => {
+                    let message = format!("`redirect` {error}");
+                    table.push(Finding::fault(message, table.place_of("redirect")));
+                    return None;
+                }
+            }
+        }
+        _ => RouteTarget::Status(answer(written.status?, table)?),
+    };
+    Some((target, table.place_of(key)))
+}
+
+/// The key of the table that says where the route leads; `None`, with a fault, if there is none, or if two keys
+/// contradict each other.
+fn target_key(table: &mut Table<'_>) -> Option<&'static str> {
     let clashes = [
         ("files", "redirect"),
         ("files", "status"),
@@ -217,58 +250,39 @@ fn target(
         ("upstream", "redirect"),
         ("upstream", "status"),
     ];
-    let has_both = |(one, other): &(&str, &str)| table.has(one) && table.has(other);
-    if let Some((one, other)) = clashes.into_iter().find(has_both) {
-        let message = format!("[[route]] has both `{one}` and `{other}`");
-        let place = table.place_of(other);
-        table.push(Finding::fault(message, place).hint("remove one of them"));
+    for (first, second) in clashes {
+        if table.has(first) && table.has(second) {
+            let message = format!("[[route]] has both `{first}` and `{second}`");
+            table.push(Finding::fault(message, table.place_of(second)).hint("remove one of them"));
+            return None;
+        }
+    }
+    let key = TARGETS.into_iter().find(|name| table.has(name));
+    // If one of these keys is only misspelled, the report about that key says so.
+    if key.is_none() && !table.has_slip_of(&TARGETS) {
+        let message = "[[route]] leads nowhere";
+        let hint =
+            "give it an `upstream`, `split`, `files`, a `redirect`, or a `status` to answer with";
+        table.push(Finding::fault(message, table.place()).hint(hint));
+    }
+    key
+}
+
+/// Checks the upstreams and weights of `split`; `None`, with a fault, if no request would go anywhere.
+fn check_split(split: &[(String, u32)], table: &mut Table<'_>) -> Option<()> {
+    if split.iter().all(|(_, weight)| *weight == 0) {
+        let message = "`split` has no upstream with a weight above 0";
+        let hint = "name the upstreams with their weights, such as { a = 9, b = 1 }";
+        table.push(Finding::fault(message, table.place_of("split")).hint(hint));
         return None;
     }
-    let Some(name) = TARGETS.into_iter().find(|name| table.has(name)) else {
-        // If one of these keys is only misspelled, the report about that key says so.
-        if !table.has_slip_of(&TARGETS) {
-            let message = "[[route]] leads nowhere";
-            let hint = "give it an `upstream`, `split`, `files`, a `redirect`, or a `status` to answer with";
-            table.push(Finding::fault(message, table.place()).hint(hint));
-        }
-        return None;
-    };
-    let target = match name {
-        "upstream" => RouteTarget::Upstream(upstream?),
-        "split" => {
-            if split.iter().all(|(_, weight)| *weight == 0) {
-                let message = "`split` has no upstream with a weight above 0";
-                let place = table.place_of("split");
-                let hint = "name the upstreams with their weights, such as { a = 9, b = 1 }";
-                table.push(Finding::fault(message, place).hint(hint));
-                return None;
-            }
-            if table.has("activation") {
-                let message = "`activation` has no use beside `split`, whose upstreams have backends of their own";
-                let place = table.place_of("activation");
-                table.push(Finding::fault(message, place).hint("write a route for each upstream"));
-            }
-            RouteTarget::Split(split)
-        }
-        "files" => RouteTarget::Files,
-        "redirect" => {
-            let status = if table.has("status") {
-                redirect_status(status?, table)?
-            } else {
-                StatusCode::PERMANENT_REDIRECT
-            };
-            match parse_location(&redirect?, expression) {
-                Ok(to) => RouteTarget::Redirect(Redirect { to, status }),
-                Err(error) => {
-                    let message = format!("`redirect` {error}");
-                    table.push(Finding::fault(message, table.place_of("redirect")));
-                    return None;
-                }
-            }
-        }
-        _ => RouteTarget::Status(answer(status?, table)?),
-    };
-    Some((target, table.place_of(name)))
+    if table.has("activation") {
+        let message =
+            "`activation` has no use beside `split`, whose upstreams have backends of their own";
+        let place = table.place_of("activation");
+        table.push(Finding::fault(message, place).hint("write a route for each upstream"));
+    }
+    Some(())
 }
 
 /// The status of a redirect: one that all clients follow in the same way; otherwise a fault.

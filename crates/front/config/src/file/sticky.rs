@@ -71,8 +71,7 @@ pub(crate) fn read(
         }
     }
     sticky.set_cookie = (!cookie.name.is_empty()).then_some(cookie);
-    let none = sticky.cookies.is_empty() && sticky.parameters.is_empty();
-    if none && !has_cookie {
+    if !has_cookie && sticky.cookies.is_empty() && sticky.parameters.is_empty() {
         let message = "neither `cookies` nor `parameters` names anything, so no session is found";
         let hint = "name one, or add `set_cookie`, or write sticky = \"off\" in the upstream";
         table.push(Finding::fault(message, table.place()).hint(hint));

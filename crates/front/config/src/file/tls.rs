@@ -49,26 +49,15 @@ fn read_one(
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&["certificate"]);
     let mut profile = TlsConfig::new(name, Vec::new());
     table.read(KEYS, &mut profile);
-    let clients = [&mut profile.client_ca, &mut profile.client_crl];
-    for path in clients
-        .into_iter()
-        .chain([&mut profile.ticket_keys_file])
-        .flatten()
-    {
+    let paths = [
+        &mut profile.client_ca,
+        &mut profile.client_crl,
+        &mut profile.ticket_keys_file,
+    ];
+    for path in paths.into_iter().flatten() {
         *path = surroundings.base.join(&path);
     }
-    if profile.settings.client_certificate == ClientCertificate::Off {
-        for (name, place) in table.written(KEYS, |group| group == CLIENTS) {
-            let message = format!("`{name}` has no effect: no client is asked for a certificate");
-            let hint = "add client_certificate = \"required\" or \"optional\"";
-            table.push(Finding::warning(message, place).hint(hint));
-        }
-    }
-    if table.has("ticket_keys_file") && !profile.settings.tickets {
-        let message = "`ticket_keys_file` has no effect with tickets = false";
-        let place = table.place_of("ticket_keys_file");
-        table.push(Finding::warning(message, place).hint("remove one of them"));
-    }
+    warn_of_ineffective_keys(&profile, &mut table);
     let mut places = Places {
         profile: place.clone(),
         client_ca: table.place_of("client_ca"),
@@ -76,23 +65,25 @@ fn read_one(
         ticket_keys: table.place_of("ticket_keys_file"),
         certificates: Vec::new(),
     };
-    let entry = entries.get("certificate");
-    let lists = entry.map(|value| tables(&list_header("tls", name, "certificate"), value, report));
-    let good = table.is_good();
-    let mut complete = lists.is_some();
-    if !complete {
+    let has_good_keys = table.is_good();
+    let mut has_all_certificates = false;
+    if let Some(value) = entries.get("certificate") {
+        let header = list_header("tls", name, "certificate");
+        let written = tables(&header, value, report);
+        let count = written.len();
+        for (place, entries) in written {
+            let read = certificate(place, entries, surroundings, &mut places, report);
+            profile.certificates.extend(read);
+        }
+        has_all_certificates = profile.certificates.len() == count;
+    } else {
         let message = format!("TLS profile `{name}` has no certificate");
         let hint = format!("add [[tls.{name}.certificate]] with its `chain` and `key`");
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
-    for (place, entries) in lists.unwrap_or_default() {
-        let read = certificate(place, entries, surroundings, &mut places, report);
-        complete &= read.is_some();
-        profile.certificates.extend(read);
-    }
     table.finish(report);
-    if good && surroundings.reads_certificates {
-        if complete {
+    if has_good_keys && surroundings.reads_certificates {
+        if has_all_certificates {
             check(&profile, |_| true, &places, report);
         } else {
             // The missing certificates are reported already. The other files are checked nevertheless.
@@ -106,6 +97,21 @@ fn read_one(
     Profile {
         value: profile,
         place,
+    }
+}
+
+fn warn_of_ineffective_keys(profile: &TlsConfig, table: &mut Table<'_>) {
+    if profile.settings.client_certificate == ClientCertificate::Off {
+        for (name, place) in table.written(KEYS, |group| group == CLIENTS) {
+            let message = format!("`{name}` has no effect: no client is asked for a certificate");
+            let hint = "add client_certificate = \"required\" or \"optional\"";
+            table.push(Finding::warning(message, place).hint(hint));
+        }
+    }
+    if table.has("ticket_keys_file") && !profile.settings.tickets {
+        let message = "`ticket_keys_file` has no effect with tickets = false";
+        let place = table.place_of("ticket_keys_file");
+        table.push(Finding::warning(message, place).hint("remove one of them"));
     }
 }
 
@@ -165,25 +171,23 @@ fn certificate(
     Some(certificate)
 }
 
-/// Reads the files of a profile, and reports what is wrong with those parts for which `is_meant` is true.
-fn check(profile: &TlsConfig, is_meant: fn(Part) -> bool, places: &Places, report: &mut Report) {
-    let finding = |make: fn(String, Range<usize>) -> Finding, fault: Fault| {
-        let finding = make(fault.message, places.of(fault.part));
-        if fault.hint.is_empty() {
-            finding
-        } else {
-            finding.hint(fault.hint)
+/// Reads the files of a profile, and reports what is wrong with those parts that `is_checked` selects.
+fn check(profile: &TlsConfig, is_checked: fn(Part) -> bool, places: &Places, report: &mut Report) {
+    type MakeFinding = fn(String, Range<usize>) -> Finding;
+    let (problems, make_finding): (Vec<Fault>, MakeFinding) =
+        match catamaran_proxy::tls::check(profile) {
+            Ok(warnings) => (warnings, Finding::warning),
+            Err(faults) => (faults, Finding::fault),
+        };
+    for problem in problems {
+        if !is_checked(problem.part) {
+            continue;
         }
-    };
-    match catamaran_proxy::tls::check(profile) {
-        Ok(warnings) => warnings
-            .into_iter()
-            .filter(|it| is_meant(it.part))
-            .for_each(|warning| report.push(finding(Finding::warning, warning))),
-        Err(faults) => faults
-            .into_iter()
-            .filter(|it| is_meant(it.part))
-            .for_each(|fault| report.push(finding(Finding::fault, fault))),
+        let mut finding = make_finding(problem.message, places.of(problem.part));
+        if !problem.hint.is_empty() {
+            finding = finding.hint(problem.hint);
+        }
+        report.push(finding);
     }
 }
 

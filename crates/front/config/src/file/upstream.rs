@@ -181,9 +181,9 @@ fn holding(
     backends: &[Backend],
     shared: &BackendConfig,
 ) {
-    let whole = |backend: &BackendConfig| backend.exchange_timeout.unwrap_or(Duration::MAX);
-    let of_backends = backends.iter().map(|it| whole(&it.value));
-    let longest = of_backends.max().unwrap_or_else(|| whole(shared));
+    let timeout = |backend: &BackendConfig| backend.exchange_timeout.unwrap_or(Duration::MAX);
+    let timeouts = backends.iter().map(|backend| timeout(&backend.value));
+    let longest = timeouts.max().unwrap_or_else(|| timeout(shared));
     if hold.is_some_and(|hold| hold.wait > longest) {
         backend::never_reached(table, "hold", "exchange_timeout");
     }
@@ -199,9 +199,9 @@ fn keys_without_use(
     if backends.is_empty() && members.is_none() {
         return;
     }
-    let ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
-    let member_ajp = members.is_some_and(|it| it.may_speak(Protocol::Ajp));
-    if !backends.iter().any(ajp) && !member_ajp {
+    let speaks_ajp = |backend: &Backend| backend.value.protocol == Protocol::Ajp;
+    let members_may_speak_ajp = members.is_some_and(|members| members.may_speak(Protocol::Ajp));
+    if !backends.iter().any(speaks_ajp) && !members_may_speak_ajp {
         let mut keys = table.written(KEYS, |group| group == backend::AJP);
         keys.extend(table.written(backend::KEYS, |group| group == backend::AJP));
         if table.has(attributes::NAME) {
@@ -214,9 +214,9 @@ fn keys_without_use(
         }
     }
     // A backend whose certificates have faults has no TLS settings, either.
-    let tls = |backend: &Backend| backend.value.tls.is_some();
-    let member_tls = members.is_some_and(Members::may_have_tls);
-    if report.faults() == 0 && !backends.iter().any(tls) && !member_tls {
+    let has_tls = |backend: &Backend| backend.value.tls.is_some();
+    let members_may_have_tls = members.is_some_and(Members::may_have_tls);
+    if report.faults() == 0 && !backends.iter().any(has_tls) && !members_may_have_tls {
         for (name, place) in table.written(backend::KEYS, |group| group == backend::TLS) {
             let message = format!("`{name}` is for TLS, and no backend of this upstream has it");
             let hint = "remove it, or write https:// in the `url` of a backend";
@@ -238,9 +238,8 @@ fn hashing(table: &mut Table<'_>, policy: Policy) {
     let is_known = !table.has("policy") || table.is_good_at("policy");
     if !hashes && is_known && table.is_good_at("hash_by") {
         let message = "`hash_by` has no effect without policy = \"hash\"";
-        let place = table.place_of("hash_by");
         let hint = "write policy = \"hash\", or remove it";
-        table.push(Finding::fault(message, place).hint(hint));
+        table.push(Finding::fault(message, table.place_of("hash_by")).hint(hint));
     }
 }
 

@@ -124,10 +124,10 @@ fn tcp(scheme: &str, rest: &str, usual_port: u16) -> Result<Address, UrlError> {
             usual_port,
         ));
     };
-    let port = port_number(port)
-        .filter(|&port| port != 0)
-        .ok_or(UrlError::Port)?;
-    Ok(Address::Tcp { host, port })
+    match port_number(port) {
+        Some(port @ 1..) => Ok(Address::Tcp { host, port }),
+        Some(0) | None => Err(UrlError::Port),
+    }
 }
 
 /// A host name or address in the form that `Address` needs: in lower case, IPv6 without its brackets.
@@ -139,14 +139,11 @@ fn host_name(host: &str) -> Option<String> {
     if host.parse::<Ipv4Addr>().is_ok() {
         return Some(host.to_owned());
     }
-    let labels_good = host.split('.').all(is_label) && host.len() <= 253;
+    let is_name = host.split('.').all(is_label) && host.len() <= 253;
     // A last label of digits only would be an IPv4 address with a slip, such as 10.0.0.256.
-    let numeric = host
-        .rsplit('.')
-        .next()?
-        .bytes()
-        .all(|byte| byte.is_ascii_digit());
-    (labels_good && !numeric).then(|| host.to_ascii_lowercase())
+    let last_label = host.rsplit('.').next()?;
+    let is_numeric = last_label.bytes().all(|byte| byte.is_ascii_digit());
+    (is_name && !is_numeric).then(|| host.to_ascii_lowercase())
 }
 
 /// Parses an address with a port, such as a `SocketAddr`.
@@ -267,15 +264,17 @@ pub fn parse_listen_address(text: &str) -> Result<ListenAddress, ListenError> {
     if host.is_empty() || host == "*" {
         return Err(ListenError::Any(port));
     }
-    let address = match host
+    let bracketed = host
         .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
-        Some(inner) => inner.parse().ok().map(IpAddr::V6),
+        .and_then(|host| host.strip_suffix(']'));
+    let ip = match bracketed {
+        Some(ipv6) => ipv6.parse().ok().map(IpAddr::V6),
         None => host.parse().ok().map(IpAddr::V4),
     };
-    let address = address.ok_or_else(|| ListenError::Name(host.to_owned(), port))?;
-    Ok(ListenAddress::Tcp(SocketAddr::new(address, port)))
+    match ip {
+        Some(ip) => Ok(ListenAddress::Tcp(SocketAddr::new(ip, port))),
+        None => Err(ListenError::Name(host.to_owned(), port)),
+    }
 }
 
 /// Why a text is not the path of a Unix socket.

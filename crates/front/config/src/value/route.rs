@@ -62,42 +62,41 @@ pub(crate) fn parse_host(text: &str) -> Result<String, HostError> {
     if text == "*" {
         return Err(HostError::Any);
     }
-    let text = text.to_ascii_lowercase();
-    if let Some((scheme, rest)) = text.split_once("://") {
-        let host = rest.split(['/', '?', ':']).next().unwrap_or_default();
-        let (scheme, host) = (scheme.to_owned(), host.to_owned());
-        return Err(if host.split('.').all(is_label) {
-            HostError::Url { scheme, host }
-        } else {
-            HostError::Syntax
+    let host = text.to_ascii_lowercase();
+    if let Some((scheme, after)) = host.split_once("://") {
+        let name = after.split(['/', '?', ':']).next().unwrap_or_default();
+        if !name.split('.').all(is_label) {
+            return Err(HostError::Syntax);
+        }
+        return Err(HostError::Url {
+            scheme: scheme.to_owned(),
+            host: name.to_owned(),
         });
     }
-    if let Some((host, _)) = text.split_once('/')
-        && host.split('.').all(is_label)
+    if let Some((name, _)) = host.split_once('/')
+        && name.split('.').all(is_label)
     {
-        return Err(HostError::Path(host.to_owned()));
+        return Err(HostError::Path(name.to_owned()));
     }
-    if let Some(inner) = text
+    let bracketed = host
         .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
-        let address: std::net::Ipv6Addr = inner.parse().map_err(|_| HostError::Syntax)?;
+        .and_then(|host| host.strip_suffix(']'));
+    if let Some(ipv6) = bracketed {
+        let address: std::net::Ipv6Addr = ipv6.parse().map_err(|_| HostError::Syntax)?;
         return Ok(format!("[{address}]"));
     }
-    let name = text.strip_prefix("*.").unwrap_or(&text);
+    let name = host.strip_prefix("*.").unwrap_or(&host);
     if name.contains('*') {
         return Err(HostError::Wildcard);
     }
     if name.contains(':') {
         return Err(HostError::Port);
     }
-    // Only without a closing dot, because the host of a request is compared without it.
-    let good = name.len() <= 253 && name.split('.').all(is_label);
-    if good {
-        Ok(text)
-    } else {
-        Err(HostError::Syntax)
+    // A closing dot makes an empty label: the host of a request is compared without it.
+    if name.len() > 253 || !name.split('.').all(is_label) {
+        return Err(HostError::Syntax);
     }
+    Ok(host)
 }
 
 /// Why a text is not a path that a route can match.
@@ -144,8 +143,8 @@ pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
     check_characters(text)?;
     let after_slash = &text[1..];
     let inner = after_slash.strip_suffix('/').unwrap_or(after_slash);
-    let bad = |segment: &str| matches!(segment, "" | "." | "..");
-    if !inner.is_empty() && inner.split('/').any(bad) || text == "//" {
+    let is_bad = |segment: &str| matches!(segment, "" | "." | "..");
+    if !inner.is_empty() && inner.split('/').any(is_bad) || text == "//" {
         return Err(PathError::Segment);
     }
     Ok(text.to_owned())
@@ -267,8 +266,8 @@ pub(crate) fn parse_pattern(text: &str) -> Result<String, PatternError> {
     // The wildcards are replaced by ordinary characters for the check.
     let plain = text.replace(['*', '?'], "x");
     check_characters(&plain)?;
-    let bad = |segment: &str| matches!(segment, "." | "..");
-    if text.split('/').any(bad) || text.contains("//") {
+    let is_bad = |segment: &str| matches!(segment, "." | "..");
+    if text.split('/').any(is_bad) || text.contains("//") {
         return Err(PathError::Segment.into());
     }
     Ok(text.to_owned())
@@ -315,22 +314,21 @@ pub(crate) enum RedirectError {
 
 /// Parses the target of a redirect. Its placeholders are not checked; [`parse_location`] does that.
 pub(crate) fn parse_redirect(text: &str) -> Result<String, RedirectError> {
-    let after = ["http://", "https://", "{scheme}://"]
-        .iter()
-        .find_map(|it| text.strip_prefix(it));
-    match after {
-        Some(rest) if rest.is_empty() || rest.starts_with(['/', '?', '#']) => {
+    let schemes = ["http://", "https://", "{scheme}://"];
+    match schemes.iter().find_map(|scheme| text.strip_prefix(scheme)) {
+        Some(authority) if authority.is_empty() || authority.starts_with(['/', '?', '#']) => {
             return Err(RedirectError::Host);
         }
         None if !text.starts_with('/') && !text.starts_with("{path") => {
             return Err(RedirectError::Start);
         }
-        _ => {}
+        Some(_) | None => {}
     }
-    let bad = |c: &char| !c.is_ascii_graphic() || "\"<>\\^`|".contains(*c);
-    if let Some(bad) = text.chars().find(bad) {
+    let is_bad = |c: &char| !c.is_ascii_graphic() || "\"<>\\^`|".contains(*c);
+    if let Some(bad) = text.chars().find(is_bad) {
         return Err(RedirectError::Character(bad));
     }
+    // These placeholders begin with a slash themselves.
     for (beginning, name) in [("/{path}", "path"), ("/{path_query}", "path")] {
         if text.starts_with(beginning) {
             return Err(RedirectError::Slashes(name));
@@ -415,19 +413,17 @@ fn check_characters(text: &str) -> Result<(), PathError> {
         return Err(PathError::Wildcard);
     }
     // RFC 3986, section 3.3, less `;`: parameters are cut off before the comparison.
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,=:@/%".contains(c);
-    if let Some(bad) = text.chars().find(|&c| !plain(c)) {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()+,=:@/%".contains(c);
+    if let Some(bad) = text.chars().find(|&c| !is_good(c)) {
         return Err(PathError::Character(bad));
     }
-    let escapes_good = text
-        .split('%')
-        .skip(1)
-        .all(|rest| escaped(rest).is_some_and(stays_escaped));
-    if escapes_good {
-        Ok(())
-    } else {
-        Err(PathError::Escape)
+    // What is before the first `%` is no escape.
+    for escape in text.split('%').skip(1) {
+        if !escaped(escape).is_some_and(stays_escaped) {
+            return Err(PathError::Escape);
+        }
     }
+    Ok(())
 }
 
 /// The byte for which the first two hexadecimal digits of `rest` stand.

@@ -136,13 +136,17 @@ pub(crate) fn parse_protocol(text: &str) -> Result<String, TextError> {
 
 /// Parses the name of a field that carries a request's id.
 pub(crate) fn parse_request_id(text: &str) -> Result<FieldName, TextError> {
-    let name = FieldName::parse(text.as_bytes());
-    let names = ["x-", "request-id", "correlation-id"];
-    let is_free = |name: &FieldName| {
-        let name = name.as_str().to_ascii_lowercase();
-        names.iter().any(|it| name.starts_with(it)) && !name.starts_with("x-forwarded")
-    };
-    name.filter(is_free).ok_or(TextError::RequestId)
+    let name = FieldName::parse(text.as_bytes()).ok_or(TextError::RequestId)?;
+    let lower = name.as_str().to_ascii_lowercase();
+    let beginnings = ["x-", "request-id", "correlation-id"];
+    let is_id = beginnings
+        .iter()
+        .any(|beginning| lower.starts_with(beginning));
+    // The front itself writes X-Forwarded-*.
+    if !is_id || lower.starts_with("x-forwarded") {
+        return Err(TextError::RequestId);
+    }
+    Ok(name)
 }
 
 /// Parses the name of a field with an underscore, or another sign than letters, digits and `-`, and converts it to lower
@@ -173,14 +177,13 @@ pub(crate) fn parse_hash_by(text: &str) -> Result<HashBy, TextError> {
         None if text == "address" => Some(HashBy::Address),
         None if text == "path" => Some(HashBy::Path),
         Some(("cookie", name)) => parse_token(name).ok().map(HashBy::Cookie),
-        Some(("header", name)) => {
-            let name = parse_token(name).ok();
-            name.and_then(|name| FieldName::parse(name.as_bytes()))
-                .map(HashBy::Header)
-        }
+        Some(("header", name)) => parse_token(name)
+            .ok()
+            .and_then(|name| FieldName::parse(name.as_bytes()))
+            .map(HashBy::Header),
         Some(("query", name)) => {
-            let plain = |byte: u8| byte.is_ascii_graphic() && !b"&=#+".contains(&byte);
-            let name = check(name, NAME_MAX, plain, TextError::HashBy);
+            let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"&=#+".contains(&byte);
+            let name = check(name, NAME_MAX, is_plain, TextError::HashBy);
             name.ok().map(HashBy::Query)
         }
         _ => None,
@@ -209,21 +212,27 @@ pub(crate) fn parse_probe_body(text: &str) -> Result<String, TextError> {
 
 /// Parses a status, a class of statuses such as `2xx`, or a range of statuses.
 pub(crate) fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, TextError> {
-    let status = |text: &str| {
-        let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let status = digits.then(|| text.parse().ok()).flatten();
-        status.filter(|status| (100..=599).contains(status))
-    };
-    let class = text.strip_suffix("xx").filter(|digit| digit.len() == 1);
-    let bounds = match (class, text.split_once('-')) {
-        (Some(digit), _) => status(&format!("{digit}00")).map(|first| (first, first + 99)),
-        (None, Some((first, last))) => status(first).zip(status(last)),
-        (None, None) => status(text).map(|status| (status, status)),
-    };
-    let range = bounds.filter(|(first, last)| first <= last);
-    range
-        .map(|(first, last)| first..=last)
-        .ok_or(TextError::Statuses)
+    if text.len() == 3
+        && let Some(class) = text.strip_suffix("xx")
+    {
+        let first = parse_status(&format!("{class}00"))?;
+        return Ok(first..=first + 99);
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = parse_status(first)?..=parse_status(last)?;
+    if range.is_empty() {
+        return Err(TextError::Statuses);
+    }
+    Ok(range)
+}
+
+/// Parses three digits from 100 to 599.
+fn parse_status(text: &str) -> Result<u16, TextError> {
+    let is_number = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(status) if is_number && (100..=599).contains(&status) => Ok(status),
+        _ => Err(TextError::Statuses),
+    }
 }
 
 /// Parses a host name by which clients may call the admin listener, and converts it to
@@ -298,24 +307,27 @@ pub(crate) fn parse_forward_host(text: &str) -> Result<HostName, TextError> {
     HostName::new(text).ok_or(TextError::Host)
 }
 
-/// Parses a value of Strict-Transport-Security (RFC 6797, section 6.1).
+/// Parses a value of Strict-Transport-Security (RFC 6797, section 6.1). It has `max-age` exactly once.
 pub(crate) fn parse_hsts(text: &str) -> Result<HeaderValue, TextError> {
-    let mut ages = 0;
     let text = text.trim();
-    let good = text.split(';').map(str::trim).all(|directive| {
-        match directive.to_ascii_lowercase().strip_prefix("max-age=") {
-            Some(seconds) => {
-                ages += 1;
-                seconds.parse::<u32>().is_ok() && seconds.bytes().all(|it| it.is_ascii_digit())
-            }
-            None => matches!(
-                directive.to_ascii_lowercase().as_str(),
-                "includesubdomains" | "preload"
-            ),
+    let mut ages = 0;
+    for directive in text.split(';') {
+        let directive = directive.trim().to_ascii_lowercase();
+        let is_valid = if let Some(seconds) = directive.strip_prefix("max-age=") {
+            ages += 1;
+            // Digits alone: Rust's parser would take a `+` as well.
+            seconds.parse::<u32>().is_ok() && seconds.bytes().all(|byte| byte.is_ascii_digit())
+        } else {
+            matches!(directive.as_str(), "includesubdomains" | "preload")
+        };
+        if !is_valid {
+            return Err(TextError::Hsts);
         }
-    });
-    let value = HeaderValue::from_str(text).ok();
-    value.filter(|_| good && ages == 1).ok_or(TextError::Hsts)
+    }
+    if ages != 1 {
+        return Err(TextError::Hsts);
+    }
+    HeaderValue::from_str(text).map_err(|_| TextError::Hsts)
 }
 
 /// Parses where the access log goes: a path, `-` for standard output, `off`, or a syslog server as `unix:PATH` or

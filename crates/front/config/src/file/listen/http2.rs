@@ -44,6 +44,7 @@ pub(super) fn check(
         (true, true) => Protocols::Both,
         (true, false) => Protocols::Http1,
         (false, true) => Protocols::Http2,
+        // The usual protocols: over TLS the client chooses, in cleartext it speaks HTTP/1.1.
         (false, false) if listener.tls.is_some() => Protocols::Both,
         (false, false) => Protocols::Http1,
     };
@@ -75,8 +76,7 @@ fn resets(table: &mut Table<'_>, limits: &Http2Config) {
         );
         let hint = "a proxy's connection carries requests of many users; raise \
                     `h2_resets_per_second_trusted`";
-        let place = table.place_of(named);
-        table.push(Finding::warning(message, place).hint(hint));
+        table.push(Finding::warning(message, table.place_of(named)).hint(hint));
     }
 }
 

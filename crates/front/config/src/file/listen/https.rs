@@ -22,16 +22,14 @@ pub(super) fn check(
     }
     let has_tls = table.has("tls");
     if has_tls && listener.redirect_https.is_some() {
-        let place = table.place_of("redirect_https");
         let message = "`redirect_https` has no use beside `tls`: clients come over https already";
         let hint = "write `redirect_https` in the [[listen]] of port 80, without `tls`";
-        table.push(Finding::fault(message, place).hint(hint));
+        table.push(Finding::fault(message, table.place_of("redirect_https")).hint(hint));
     }
     if !has_tls && !listener.proxy_protocol && listener.hsts.is_some() {
-        let place = table.place_of("hsts");
         let message = "`hsts` is sent over TLS only, and this [[listen]] has no `tls`";
         let hint = "write it in the [[listen]] with `tls`; here `redirect_https` may be meant";
-        table.push(Finding::fault(message, place).hint(hint));
+        table.push(Finding::fault(message, table.place_of("hsts")).hint(hint));
     }
 }
 

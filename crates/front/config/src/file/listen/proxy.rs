@@ -16,9 +16,8 @@ pub(super) fn check(table: &mut Table<'_>, listener: &ListenerConfig) {
     if listener.proxy_protocol && is_tcp && listener.proxy_protocol_from.is_empty() {
         let message = "`proxy_protocol` needs `proxy_protocol_from`: nobody may send the header, so every \
                        connection would be closed";
-        let place = table.place_of("proxy_protocol");
         let hint = "write the networks of the proxies, such as [\"10.0.0.0/8\"]";
-        table.push(Finding::fault(message, place).hint(hint));
+        table.push(Finding::fault(message, table.place_of("proxy_protocol")).hint(hint));
     }
     for (name, is_set) in [
         (

@@ -30,8 +30,8 @@ pub(super) fn read(table: &mut Table<'_>, served_by: ServedBy) -> Option<Compres
         table.push(Finding::fault(message, place).hint("remove it"));
     } else if table.is_empty_list("compress_types") {
         let message = "`compress_types` is an empty list, so that nothing would be compressed";
-        let place = table.place_of("compress_types");
-        table.push(Finding::fault(message, place).hint("remove `compress`, or name a type"));
+        let finding = Finding::fault(message, table.place_of("compress_types"));
+        table.push(finding.hint("remove `compress`, or name a type"));
     } else if compress.codings.contains(&Coding::Brotli) && !served_by.files && !table.has("cache")
     {
         let message = "\"br\" in `compress` has no use without `cache` or `files`: bodies that stream are never \

@@ -35,6 +35,7 @@ pub(super) fn read(
         max_age: Duration::from_secs(600),
     };
     table.read(KEYS, &mut cors);
+    // A route for GET takes HEAD as well.
     if cors.methods.contains(&Method::GET) && !cors.methods.contains(&Method::HEAD) {
         cors.methods.push(Method::HEAD);
     }
@@ -54,8 +55,9 @@ pub(super) fn read(
         let hint = "name the origins, or remove `credentials`";
         table.push(Finding::fault(message, table.place_of("credentials")).hint(hint));
     }
-    let is_ours = |name: &&str| name.to_ascii_lowercase().starts_with("access-control-");
-    if let Some(name) = own.iter().map(|it| it.change.name().as_str()).find(is_ours) {
+    let is_of_cors = |name: &&str| name.to_ascii_lowercase().starts_with("access-control-");
+    let mut own_fields = own.iter().map(|rule| rule.change.name().as_str());
+    if let Some(name) = own_fields.find(is_of_cors) {
         let message = format!("[route.response_headers] has `{name}`, which [route.cors] rules");
         table.push(Finding::fault(message, place).hint("remove it there"));
     }

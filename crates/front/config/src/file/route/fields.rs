@@ -40,15 +40,14 @@ pub(super) fn read(
     expression: Option<&PathExpression>,
     report: &mut Report,
 ) -> (Vec<FieldRule>, Vec<ResponseFieldRule>) {
-    let of_requests = route.get(REQUEST_NAME).map_or_else(Vec::new, |value| {
-        let (rules, _) = read_one(value, &REQUEST_SECTION, expression, report);
-        rules
-    });
-    let tables = route.get(RESPONSE_NAME);
-    let of_responses = tables.map_or_else(Vec::new, |value| {
-        of_responses(value, &RESPONSE_SECTION, expression, report)
-    });
-    (of_requests, of_responses)
+    let (mut of_requests, mut of_all_responses) = (Vec::new(), Vec::new());
+    if let Some(value) = route.get(REQUEST_NAME) {
+        (of_requests, _) = read_one(value, &REQUEST_SECTION, expression, report);
+    }
+    if let Some(value) = route.get(RESPONSE_NAME) {
+        of_all_responses = of_responses(value, &RESPONSE_SECTION, expression, report);
+    }
+    (of_requests, of_all_responses)
 }
 
 /// Reads `response_headers` of a route: a table, or a list of tables.
@@ -62,24 +61,26 @@ fn of_responses(
         Some(list) => list.iter().collect(),
         None => vec![value],
     };
-    let mut all = Vec::new();
+    let mut changes = Vec::new();
     for value in values {
         let (rules, statuses) = read_one(value, section, expression, report);
-        all.extend(rules.into_iter().map(|change| ResponseFieldRule {
+        changes.extend(rules.into_iter().map(|change| ResponseFieldRule {
             change,
             statuses: statuses.clone(),
         }));
     }
-    all
+    changes
 }
 
 /// Reads `[server.response_headers]`: the changes of responses' fields on all routes.
 pub(super) fn of_all_routes(root: &DeTable<'_>, report: &mut Report) -> Vec<ResponseFieldRule> {
-    let server = root.get("server").and_then(|it| it.get_ref().as_table());
-    let value = server.and_then(|server| server.get(RESPONSE_NAME));
-    value.map_or_else(Vec::new, |value| {
-        of_responses(value, &SERVER_SECTION, None, report)
-    })
+    let server = root
+        .get("server")
+        .and_then(|server| server.get_ref().as_table());
+    match server.and_then(|server| server.get(RESPONSE_NAME)) {
+        Some(value) => of_responses(value, &SERVER_SECTION, None, report),
+        None => Vec::new(),
+    }
 }
 
 /// Whether a route changes the fields of requests.
@@ -106,57 +107,66 @@ fn read_one(
     let of_request = section.header == REQUEST_SECTION.header;
     if !of_request {
         table.read(STATUS_KEYS, &mut written);
-        let is_interim =
-            |range: &RangeInclusive<u16>| *range.start() < 200 && *range != (101..=101);
-        if written.statuses.iter().any(is_interim) {
-            let message =
-                "`statuses` has one below 200, and interim responses are passed on as they are";
-            let place = table.place_of("statuses");
-            table
-                .push(Finding::fault(message, place).hint("of those, only \"101\" can be changed"));
-        }
+        check_statuses(&written.statuses, &mut table);
+    }
+    let mut changes: Vec<(&str, RuleResult)> = Vec::new();
+    for name in &written.remove {
+        changes.push(("remove", free_name(name, of_request).map(FieldRule::Remove)));
+    }
+    for (name, text) in &written.set {
+        let name = free_name(name, of_request);
+        let rule = name.and_then(|name| Ok(FieldRule::Set(name, template(text, expression)?)));
+        changes.push(("set", rule));
+    }
+    for (name, text) in &written.add {
+        let name = free_name(name, of_request);
+        let rule = name.and_then(|name| Ok(FieldRule::Add(name, template(text, expression)?)));
+        changes.push(("add", rule));
     }
     let mut rules = Vec::new();
-    let mut named =
-        |table: &mut Table<'_>, key: &str, name: &str, rule: &dyn Fn(FieldName) -> RuleResult| {
-            let field_name = parse_field_name(name).map_err(|error| format!("{error}"));
-            let read = field_name.and_then(|name| match ours(&name, of_request) {
-                Some(why) => Err(format!("names `{name}`, {why}")),
-                None => Ok(name),
-            });
-            match read.and_then(rule) {
-                Ok(rule) => rules.push(rule),
-                Err(error) => {
-                    let message = format!("`{key}` {error}");
-                    table.push(Finding::fault(message, table.place_of(key)).hint("remove it"));
-                }
+    for (key, rule) in changes {
+        match rule {
+            Ok(rule) => rules.push(rule),
+            Err(error) => {
+                let message = format!("`{key}` {error}");
+                table.push(Finding::fault(message, table.place_of(key)).hint("remove it"));
             }
-        };
-    for name in written.remove {
-        named(&mut table, "remove", &name, &|name| {
-            Ok(FieldRule::Remove(name))
-        });
-    }
-    let template = |text: &str| {
-        let parsed = Template::parse_with(text, Placeholder::OF_FIELDS, expression);
-        let template = parsed.map_err(|error| error.to_string())?;
-        if template.blanks() > BLANKS_MAX {
-            return Err(format!(
-                "has a value of more than {BLANKS_MAX} placeholders"
-            ));
         }
-        Ok(template)
-    };
-    for (name, value) in written.set {
-        let rule = |name| Ok(FieldRule::Set(name, template(&value)?));
-        named(&mut table, "set", &name, &rule);
-    }
-    for (name, value) in written.add {
-        let rule = |name| Ok(FieldRule::Add(name, template(&value)?));
-        named(&mut table, "add", &name, &rule);
     }
     table.finish(report);
     (rules, written.statuses)
+}
+
+/// Faults the status of an interim response, except 101, after which no other response follows.
+fn check_statuses(statuses: &[RangeInclusive<u16>], table: &mut Table<'_>) {
+    let is_interim = |range: &RangeInclusive<u16>| *range.start() < 200 && *range != (101..=101);
+    if statuses.iter().any(is_interim) {
+        let message =
+            "`statuses` has one below 200, and interim responses are passed on as they are";
+        let place = table.place_of("statuses");
+        table.push(Finding::fault(message, place).hint("of those, only \"101\" can be changed"));
+    }
+}
+
+/// Parses the name of a field that a route may change; the error says why it may not.
+fn free_name(text: &str, of_request: bool) -> Result<FieldName, String> {
+    let name = parse_field_name(text).map_err(|error| error.to_string())?;
+    match ours(&name, of_request) {
+        Some(reason) => Err(format!("names `{name}`, {reason}")),
+        None => Ok(name),
+    }
+}
+
+/// Parses the value of a field, which may contain groups of the route's `expression`.
+fn template(text: &str, expression: Option<&PathExpression>) -> Result<Template, String> {
+    let template = Template::parse_with(text, Placeholder::OF_FIELDS, expression)
+        .map_err(|error| error.to_string())?;
+    if template.blanks() > BLANKS_MAX {
+        return Err(format!(
+            "has a value of more than {BLANKS_MAX} placeholders"
+        ));
+    }
+    Ok(template)
 }
 
 /// Whether the front itself sets or removes a field, so that `[route.request_headers]`, or with `of_request` false

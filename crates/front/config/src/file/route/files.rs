@@ -29,8 +29,7 @@ pub(super) struct RawFiles {
 /// Reports a `fallback` beside an upstream, which answers all requests for which there is no file.
 pub(super) fn complain_of_fallback(table: &mut Table<'_>) {
     let message = "`fallback` has no use beside `upstream`, which answers what is no file";
-    let place = table.place_of("fallback");
-    table.push(Finding::fault(message, place).hint("remove one of them"));
+    table.push(Finding::fault(message, table.place_of("fallback")).hint("remove one of them"));
 }
 
 /// Reads the keys about files; `None` if the route has no files.
@@ -67,6 +66,7 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
         }
     }
     files.root = surroundings.base.join(root?);
+    // Without a look at the machine, the path alone tells whether it is all of the disk.
     if surroundings.sees_files() {
         inspect(table, &files.root, surroundings.base);
     } else if is_everything(&files.root) {
@@ -94,54 +94,53 @@ fn inspect(table: &mut Table<'_>, root: &Path, base: &Path) {
         everything(table);
         return;
     }
-    if accessat(
-        CWD,
-        &real,
-        Access::READ_OK | Access::EXEC_OK,
-        AtFlags::EACCESS,
-    )
-    .is_err()
-    {
+    let needed = Access::READ_OK | Access::EXEC_OK;
+    if accessat(CWD, &real, needed, AtFlags::EACCESS).is_err() {
         let message = format!("{shown} may not be read by this user");
         let hint = "give the user of the front the right to read and search it";
         table.push(Finding::fault(message, place).hint(hint));
         return;
     }
+    for (danger, hint) in dangers(&real, base) {
+        let message = format!("{shown} {danger}");
+        table.push(Finding::warning(message, place.clone()).hint(hint));
+    }
+}
+
+/// What clients should not get from the directory `real`, and what to do about it. The configuration is in `base`.
+fn dangers(real: &Path, base: &Path) -> Vec<(&'static str, &'static str)> {
+    let mut dangers = Vec::new();
     let base = if base.as_os_str().is_empty() {
         Path::new(".")
     } else {
         base
     };
-    let warned = [
-        (
-            base.canonicalize()
-                .is_ok_and(|base| base.starts_with(&real)),
+    if base.canonicalize().is_ok_and(|base| base.starts_with(real)) {
+        dangers.push((
             "has this configuration in it, which clients could read",
             "serve a directory of its own",
-        ),
-        (
-            PRIVATE.iter().any(|private| real == Path::new(private)),
+        ));
+    }
+    if PRIVATE.iter().any(|private| real == Path::new(private)) {
+        dangers.push((
             "is a directory of the system, with much that is not for clients",
             "serve a directory of its own, such as /srv/www",
-        ),
-        (
-            real.join("WEB-INF").is_dir(),
+        ));
+    }
+    if real.join("WEB-INF").is_dir() {
+        dangers.push((
             "is an exploded WAR: classes, libraries and sources of JSPs are hidden, but other files that \
              only the application was to read are not",
             "look through it, hide what is not for clients by `hide`, or serve a directory below it",
-        ),
-        (
-            has_key(&real),
+        ));
+    }
+    if has_key(real) {
+        dangers.push((
             "has the key of a certificate in it, which clients could read",
             "move the key elsewhere",
-        ),
-    ];
-    for (is_so, what, hint) in warned {
-        if is_so {
-            let message = format!("{shown} {what}");
-            table.push(Finding::warning(message, table.place_of("files")).hint(hint));
-        }
+        ));
     }
+    dangers
 }
 
 /// Faults a directory that is the whole machine.
@@ -191,20 +190,20 @@ pub(super) enum FileNameError {
     Charset,
 }
 
+/// Parses the path of a file below the directory, such as `index.html`. Files that are never served are refused.
 fn parse_name(text: &str) -> Result<String, FileNameError> {
-    let is_name = |name: &str| !matches!(name, "" | "." | "..");
+    let is_name = |part: &str| !matches!(part, "" | "." | "..");
     if text.contains(['\\', '\0']) || !text.split('/').all(is_name) || text.len() > 255 {
         return Err(FileNameError::Name);
     }
-    let is_hidden = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        let sources = [".jsp", ".jspx", ".jspf", ".tag"];
-        matches!(&*name, "web-inf" | "meta-inf")
-            || name.starts_with('.')
-            || sources.iter().any(|suffix| name.ends_with(suffix))
-    };
-    if text.split('/').any(is_hidden) {
-        return Err(FileNameError::OfApplication);
+    for part in text.split('/') {
+        let part = part.to_ascii_lowercase();
+        let is_source = [".jsp", ".jspx", ".jspf", ".tag"]
+            .iter()
+            .any(|suffix| part.ends_with(suffix));
+        if is_source || part.starts_with('.') || matches!(&*part, "web-inf" | "meta-inf") {
+            return Err(FileNameError::OfApplication);
+        }
     }
     Ok(text.to_owned())
 }
@@ -251,22 +250,23 @@ impl Values for LinkRule {
     type Read = Links;
 
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Links, Vec<Complaint>> {
-        let wrong = || complaint(format!("must be {}", self.describe()), value);
+        let wrong_value = || complaint(format!("must be {}", self.describe()), value);
         if let Some(word) = value.get_ref().as_str() {
             return match word {
                 "inside" => Ok(Links::Inside),
                 "off" => Ok(Links::Off),
-                _ => Err(wrong()),
+                _ => Err(wrong_value()),
             };
         }
-        let entries = value.get_ref().as_array().ok_or_else(wrong)?;
-        let path = |entry: &Spanned<DeValue<'_>>| {
-            let text = entry.get_ref().as_str().filter(|text| !text.is_empty());
-            text.map(PathBuf::from).ok_or_else(wrong)
-        };
-        let directories: Vec<PathBuf> = entries.iter().map(path).collect::<Result<_, _>>()?;
+        let mut directories = Vec::new();
+        for entry in value.get_ref().as_array().ok_or_else(wrong_value)? {
+            match entry.get_ref().as_str() {
+                Some(path) if !path.is_empty() => directories.push(PathBuf::from(path)),
+                _ => return Err(wrong_value()),
+            }
+        }
         if directories.is_empty() {
-            return Err(wrong());
+            return Err(wrong_value());
         }
         Ok(Links::Also(directories))
     }

@@ -59,64 +59,69 @@ pub(crate) enum ListenerRefError {
     Name(#[from] TextError),
 }
 
-/// Finds the listeners that routes name. With `complete`, each listener of the file is among `listeners`,
+/// Finds the listeners that routes name. With `is_complete`, each listener of the file is among `listeners`,
 /// so that one which is missing is a fault.
 pub(crate) fn resolve(
     routes: &mut [Route],
     listeners: &[PlacedValue<ListenerConfig>],
-    complete: bool,
+    is_complete: bool,
     report: &mut Report,
 ) {
-    let mut known: HashMap<ListenerRef, Vec<usize>> = HashMap::new();
+    let mut indices_by_ref: HashMap<ListenerRef, Vec<usize>> = HashMap::new();
     for (index, listener) in listeners.iter().enumerate() {
         let name = listener.value.name.clone().map(ListenerRef::Name);
         let address = ListenerRef::Address(listener.value.address.clone());
-        for named in name.into_iter().chain([address]) {
-            known.entry(named).or_default().push(index);
+        for reference in name.into_iter().chain([address]) {
+            indices_by_ref.entry(reference).or_default().push(index);
         }
     }
     for route in routes {
         let Some(listen) = &route.listen else {
             continue;
         };
-        let mut found: Vec<usize> = Vec::new();
-        for named in &listen.refs {
-            match known.get(named) {
-                Some(indices) => found.extend(indices),
+        let mut indices: Vec<usize> = Vec::new();
+        for reference in &listen.refs {
+            match indices_by_ref.get(reference) {
+                Some(same_name) => indices.extend(same_name),
                 None => {
                     route.matching = false;
-                    if complete {
-                        report.push(unknown(named, &listen.place, listeners));
+                    if is_complete {
+                        report.push(unknown(reference, &listen.place, listeners));
                     }
                 }
             }
         }
-        found.sort_unstable();
-        found.dedup();
+        indices.sort_unstable();
+        indices.dedup();
         for value in &mut route.values {
-            value.listen.clone_from(&found);
+            value.listen.clone_from(&indices);
         }
     }
 }
 
 /// The fault of a name or address in `listen` that no listener has.
 fn unknown(
-    named: &ListenerRef,
+    reference: &ListenerRef,
     place: &Range<usize>,
     listeners: &[PlacedValue<ListenerConfig>],
 ) -> Finding {
-    let (what, text) = match named {
+    let (verb, text) = match reference {
         ListenerRef::Address(address) => ("listens on", address.to_string()),
         ListenerRef::Name(name) => ("has the name", name.clone()),
     };
-    let names = listeners.iter().filter_map(|it| it.value.name.clone());
-    let addresses = listeners.iter().map(|it| it.value.address.to_string());
-    let all: Vec<String> = names.chain(addresses).collect();
-    let message = format!("no [[listen]] {what} `{text}`");
-    Finding::fault(message, place.clone()).hint(meant_or(
-        nearest(&text, all.iter().map(|it| &it[..])),
-        || "write the `name` or the `address` of a [[listen]], as it stands there".to_owned(),
-    ))
+    let names = listeners
+        .iter()
+        .filter_map(|listener| listener.value.name.clone());
+    let addresses = listeners
+        .iter()
+        .map(|listener| listener.value.address.to_string());
+    let references: Vec<String> = names.chain(addresses).collect();
+    let similar = nearest(&text, references.iter().map(String::as_str));
+    let hint = meant_or(similar, || {
+        "write the `name` or the `address` of a [[listen]], as it stands there".to_owned()
+    });
+    let message = format!("no [[listen]] {verb} `{text}`");
+    Finding::fault(message, place.clone()).hint(hint)
 }
 
 /// Parses the address or the name of a listener.

@@ -74,11 +74,12 @@ pub(super) fn read(
         tests,
         unless,
     };
-    if route.methods.contains(&Method::GET) {
-        route.methods.push(Method::HEAD);
-    }
     let methods = &mut route.methods;
-    methods.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+    // A route for GET takes HEAD as well.
+    if methods.contains(&Method::GET) {
+        methods.push(Method::HEAD);
+    }
+    methods.sort_by(|a, b| a.as_str().cmp(b.as_str()));
     methods.dedup();
     if table.is_empty_list("host") {
         let message = "`host` is an empty list, so that no host would match";
@@ -87,23 +88,27 @@ pub(super) fn read(
     }
     let listen = listen.map(|refs| ListenerRefs::new(refs, table, base));
     clashes(table, route.exact);
-    let with_path = |path: String| RouteConfig {
-        path,
-        ..route.clone()
+    (for_each_path(&route, &paths, suffixes), listen)
+}
+
+/// Copies of a route, for each combination of `paths` and `suffixes`. Without suffixes, one for each path.
+fn for_each_path(route: &RouteConfig, paths: &[String], suffixes: Vec<String>) -> Vec<RouteConfig> {
+    let suffixes: Vec<Option<String>> = if suffixes.is_empty() {
+        vec![route.suffix.clone()]
+    } else {
+        suffixes.into_iter().map(Some).collect()
     };
-    let with_suffix = |suffix: Option<String>, route: &RouteConfig| RouteConfig {
-        suffix,
-        ..route.clone()
-    };
-    let by_path = paths.into_iter().map(with_path);
-    let routes = by_path.flat_map(|route| match &suffixes[..] {
-        [] => vec![route],
-        suffixes => {
-            let each = suffixes.iter().cloned().map(Some);
-            each.map(|suffix| with_suffix(suffix, &route)).collect()
+    let mut routes = Vec::new();
+    for path in paths {
+        for suffix in &suffixes {
+            routes.push(RouteConfig {
+                path: path.clone(),
+                suffix: suffix.clone(),
+                ..route.clone()
+            });
         }
-    });
-    (routes.collect(), listen)
+    }
+    routes
 }
 
 /// The conditions on fields. Reports fields by which no route may be chosen.
@@ -113,21 +118,23 @@ fn conditions_of_fields(
 ) -> Vec<(FieldName, String)> {
     const KEY: &str = "match_headers";
     let mut conditions: Vec<(FieldName, String)> = Vec::new();
-    for (name, value) in written {
+    for (text, value) in written {
         let place = table.place_of(KEY);
-        match parse_field_name(&name) {
-            Err(error) => table.push(Finding::fault(format!("`{KEY}` {error}"), place)),
-            Ok(name) => match other_key(&name) {
-                Some(hint) => {
-                    let message = format!("`{KEY}` cannot name `{name}`");
-                    table.push(Finding::fault(message, place).hint(hint));
-                }
-                None if conditions.iter().any(|(it, _)| *it == name) => {
-                    let message = format!("`{KEY}` names `{name}` twice");
-                    table.push(Finding::fault(message, place).hint("remove one of them"));
-                }
-                None => conditions.push((name, value)),
-            },
+        let name = match parse_field_name(&text) {
+            Ok(name) => name,
+            Err(error) => {
+                table.push(Finding::fault(format!("`{KEY}` {error}"), place));
+                continue;
+            }
+        };
+        if let Some(hint) = other_key(&name) {
+            let message = format!("`{KEY}` cannot name `{name}`");
+            table.push(Finding::fault(message, place).hint(hint));
+        } else if conditions.iter().any(|(earlier, _)| *earlier == name) {
+            let message = format!("`{KEY}` names `{name}` twice");
+            table.push(Finding::fault(message, place).hint("remove one of them"));
+        } else {
+            conditions.push((name, value));
         }
     }
     conditions
@@ -137,8 +144,10 @@ fn conditions_of_fields(
 fn check_tests(tests: &[RequestTest], table: &mut Table<'_>) {
     const KEY: &str = "match_regex";
     let fields = tests.iter().filter_map(RequestTest::field);
-    for name in fields.filter(|it| !it.as_str().eq_ignore_ascii_case("cookie")) {
-        if let Some(hint) = other_key(name) {
+    for name in fields {
+        // `match_cookies` compares whole cookies only, so an expression may look into the field itself.
+        let is_cookie = name.as_str().eq_ignore_ascii_case("cookie");
+        if !is_cookie && let Some(hint) = other_key(name) {
             let message = format!("`{KEY}` cannot name `{name}`");
             table.push(Finding::fault(message, table.place_of(KEY)).hint(hint));
         }
@@ -169,16 +178,16 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
         let hint = "remove one of them: an exact path has but one end";
         table.push(Finding::fault(message, table.place_of("suffix")).hint(hint));
     }
-    for (whole, others) in [
+    for (whole_path, replaced) in [
         ("pattern", &["path", "exact", "suffix"][..]),
         ("regex", &["path", "exact", "suffix", "pattern"]),
     ] {
-        if table.has(whole)
-            && let Some(name) = others.iter().find(|name| table.has(name))
+        if table.has(whole_path)
+            && let Some(name) = replaced.iter().find(|name| table.has(name))
         {
-            let message = format!("`{whole}` stands in the place of `{name}`");
+            let message = format!("`{whole_path}` stands in the place of `{name}`");
             let hint = "write all of the path in one of them";
-            table.push(Finding::fault(message, table.place_of(whole)).hint(hint));
+            table.push(Finding::fault(message, table.place_of(whole_path)).hint(hint));
         }
     }
     if table.has("before_regex")
@@ -191,8 +200,7 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
     if table.has("refuse_parameters") && !table.has("regex") {
         let message =
             "`refuse_parameters` has no use without `regex`: other routes never see parameters";
-        let place = table.place_of("refuse_parameters");
-        table.push(Finding::fault(message, place).hint("remove it"));
+        table.push(Finding::fault(message, table.place_of("refuse_parameters")).hint("remove it"));
     }
     for name in ["path", "suffix", "methods"] {
         if table.is_empty_list(name) {
@@ -205,34 +213,38 @@ fn clashes(table: &mut Table<'_>, exact: bool) {
 
 /// Reports a rewrite on a route without a prefix that it could replace. `of_prefix`: the rewrite replaces a prefix.
 pub(super) fn check_rewrite(table: &mut Table<'_>, exact: bool, of_prefix: bool) {
-    if !table.has("rewrite") || table.has("rewrite_whole") && !of_prefix {
+    let is_whole = table.has("rewrite_whole") && !of_prefix;
+    if !table.has("rewrite") || is_whole {
         return;
     }
-    let others = [
-        ("exact", exact),
-        ("suffix", table.has("suffix")),
-        ("pattern", table.has("pattern")),
-    ];
-    if let Some((name, _)) = others.into_iter().find(|(_, has)| *has) {
-        let message = format!("`rewrite` replaces a prefix, and with `{name}` there is none");
-        let hint = format!("remove `{name}`, or add a route with a `path` alone for the rewrite");
-        table.push(Finding::fault(message, table.place_of("rewrite")).hint(hint));
-    }
+    let name = if exact {
+        "exact"
+    } else if table.has("suffix") {
+        "suffix"
+    } else if table.has("pattern") {
+        "pattern"
+    } else {
+        return;
+    };
+    let message = format!("`rewrite` replaces a prefix, and with `{name}` there is none");
+    let hint = format!("remove `{name}`, or add a route with a `path` alone for the rewrite");
+    table.push(Finding::fault(message, table.place_of("rewrite")).hint(hint));
 }
 
 /// Reports a redirect with `{rest}` on a route without a `path` that has a rest.
 pub(super) fn check_rest(table: &mut Table<'_>, exact: bool) {
-    let others = [
-        ("exact", exact),
-        ("pattern", table.has("pattern")),
-        ("regex", table.has("regex")),
-    ];
-    if let Some((name, _)) = others.into_iter().find(|(_, has)| *has) {
-        let message = format!("`{{rest}}` is what is behind `path`, and with `{name}` nothing is");
-        let hint = format!("remove `{name}`, or write `{{path}}`");
-        let place = table.place_of("redirect");
-        table.push(Finding::fault(message, place).hint(hint));
-    }
+    let name = if exact {
+        "exact"
+    } else if table.has("pattern") {
+        "pattern"
+    } else if table.has("regex") {
+        "regex"
+    } else {
+        return;
+    };
+    let message = format!("`{{rest}}` is what is behind `path`, and with `{name}` nothing is");
+    let hint = format!("remove `{name}`, or write `{{path}}`");
+    table.push(Finding::fault(message, table.place_of("redirect")).hint(hint));
 }
 
 /// The most tests of one route.

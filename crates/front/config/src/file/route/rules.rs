@@ -100,6 +100,8 @@ pub(super) fn read(
 }
 
 /// Reads what replaces the prefix of a path, or the whole path. A whole path may have groups of the route's expression.
+///
+/// At most one of the two is there.
 fn rewrite(
     table: &mut Table<'_>,
     written: Option<String>,
@@ -109,22 +111,22 @@ fn rewrite(
     let Some(text) = written else {
         return (None, None);
     };
-    let read = match expression {
-        Some(expression) => parse_new_path(&text, expression)
-            .map(|path| (None, Some(path)))
-            .map_err(|error| error.to_string()),
-        None => parse_path(&text)
-            .map(|path| {
-                let whole = is_whole.then(|| Template::parse_text(&path, KnownNames::NONE));
-                (Some(path).filter(|_| !is_whole), whole)
-            })
-            .map_err(|error| error.to_string()),
+    let error = match expression {
+        Some(expression) => match parse_new_path(&text, expression) {
+            Ok(path) => return (None, Some(path)),
+            Err(error) => error.to_string(),
+        },
+        None => match parse_path(&text) {
+            Ok(path) if is_whole => {
+                return (None, Some(Template::parse_text(&path, KnownNames::NONE)));
+            }
+            Ok(prefix) => return (Some(prefix), None),
+            Err(error) => error.to_string(),
+        },
     };
-    read.unwrap_or_else(|error| {
-        let message = format!("`rewrite` {error}");
-        table.push(Finding::fault(message, table.place_of("rewrite")));
-        (None, None)
-    })
+    let message = format!("`rewrite` {error}");
+    table.push(Finding::fault(message, table.place_of("rewrite")));
+    (None, None)
 }
 
 /// Warns of a timeout of the route that the timeout of the whole exchange ends first.
@@ -175,9 +177,8 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
     }
     if flags.same_site == Some(SameSite::None) && !flags.secure {
         let message = "browsers refuse cookies with `SameSite=None` that are not `Secure`";
-        let place = table.place_of("cookie_flags");
         let hint = "add \"Secure\", and serve this route over TLS";
-        table.push(Finding::fault(message, place).hint(hint));
+        table.push(Finding::fault(message, table.place_of("cookie_flags")).hint(hint));
     }
     flags
 }
@@ -185,18 +186,22 @@ fn cookie_flags(table: &mut Table<'_>, written: &[CookieFlag]) -> CookieFlags {
 /// Reports keys about a rewrite that the route does not have.
 fn check_response_rewrite(table: &mut Table<'_>, reverse: bool, whole: bool) {
     // Only a prefix can be changed back in responses.
-    let reasons = [("regex", table.has("regex")), ("rewrite_whole", whole)];
-    let whole_by = reasons.into_iter().find(|(_, is_so)| *is_so);
+    let whole_by = if table.has("regex") {
+        Some("regex")
+    } else if whole {
+        Some("rewrite_whole")
+    } else {
+        None
+    };
     let is_rewritten = table.has("rewrite") && whole_by.is_none();
-    let is_reversed = is_rewritten && reverse;
     let missing = if reverse { "rewrite" } else { "reverse" };
     for (name, is_useful, missing) in [
         ("reverse", is_rewritten, "rewrite"),
-        ("internal_hosts", is_reversed, missing),
+        ("internal_hosts", is_rewritten && reverse, missing),
     ] {
         if table.has(name) && !is_useful {
             let message = match whole_by {
-                Some((key, _)) => format!(
+                Some(key) => format!(
                     "`{name}` has no use beside `{key}`: what leads back is known of a `path` alone"
                 ),
                 None => format!("`{name}` has no use without `{missing}`"),
@@ -204,13 +209,13 @@ fn check_response_rewrite(table: &mut Table<'_>, reverse: bool, whole: bool) {
             table.push(Finding::fault(message, table.place_of(name)).hint("remove it"));
         }
     }
-    let needless = if table.has("regex") {
-        "beside `regex`, whose `rewrite` is the whole path"
-    } else {
-        "without `rewrite`"
-    };
     if table.has("rewrite_whole") && (table.has("regex") || !table.has("rewrite")) {
-        let message = format!("`rewrite_whole` has no use {needless}");
+        let reason = if table.has("regex") {
+            "beside `regex`, whose `rewrite` is the whole path"
+        } else {
+            "without `rewrite`"
+        };
+        let message = format!("`rewrite_whole` has no use {reason}");
         table.push(Finding::fault(message, table.place_of("rewrite_whole")).hint("remove it"));
     }
 }

@@ -24,27 +24,25 @@ pub(super) struct RawText {
 pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<Arc<RouteText>> {
     let mut written = RawText::default();
     table.read(KEYS, &mut written);
-    let has_text = table.has("text");
-    if table.has("text_type") && !has_text {
-        let message = "`text_type` has no use without `text`";
-        let place = table.place_of("text_type");
-        table.push(Finding::fault(message, place).hint("remove it"));
-    }
-    if !has_text {
+    if !table.has("text") {
+        if table.has("text_type") {
+            let message = "`text_type` has no use without `text`";
+            table.push(Finding::fault(message, table.place_of("text_type")).hint("remove it"));
+        }
         return None;
     }
-    let fault = match status {
+    let contradiction = match status {
+        None => Some("`text` has no use without `status`".to_owned()),
         Some(StatusCode::PARTIAL_CONTENT) => {
             Some("`status` is 206, and `text` is not a part of something".to_owned())
         }
-        None => Some("`text` has no use without `status`".to_owned()),
         Some(status @ (StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT)) => Some(format!(
             "`status` is {}, and such a response has no content",
             status.as_u16()
         )),
         Some(_) => None,
     };
-    if let Some(message) = fault {
+    if let Some(message) = contradiction {
         let hint = "remove `text`, or answer with another `status`";
         table.push(Finding::fault(message, table.place_of("text")).hint(hint));
     }
@@ -56,8 +54,7 @@ pub(super) fn read(table: &mut Table<'_>, status: Option<StatusCode>) -> Option<
     };
     if text.content.blanks() > BLANKS_MAX {
         let message = format!("`text` has more than {BLANKS_MAX} placeholders");
-        let place = table.place_of("text");
-        table.push(Finding::fault(message, place).hint("write fewer of them"));
+        table.push(Finding::fault(message, table.place_of("text")).hint("write fewer of them"));
     }
     let media_type = String::from_utf8_lossy(text.media_type.as_bytes());
     if text.content.shows_client() && !is_inert_type(&media_type) {
