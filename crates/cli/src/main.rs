@@ -179,7 +179,7 @@ fn without_help_of_bench(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
     let mut arguments: Vec<OsString> = arguments.collect();
     if arguments
         .get(1..3)
-        .is_some_and(|it| it == ["help", "bench"])
+        .is_some_and(|words| words == ["help", "bench"])
     {
         arguments.splice(1..3, ["bench", "--help"].map(OsString::from));
     }

@@ -55,8 +55,8 @@ fn begin<E>(running: &Running, report: SyncSender<E>) -> io::Result<PendingUpgra
 where
     E: From<Outcome> + Send + 'static,
 {
-    let (offer, theirs) = running.offer()?;
-    let child = Arc::new(Mutex::new(spawn(theirs, running.served_since())?));
+    let (offer, end_of_child) = running.offer()?;
+    let child = Arc::new(Mutex::new(spawn(end_of_child, running.served_since())?));
     let pending = PendingUpgrade {
         child: Arc::clone(&child),
     };
@@ -93,16 +93,14 @@ pub(crate) fn inheritance() -> Result<Inheritance, Failure> {
         return Ok(Inheritance::default());
     }
     let channel = io::stdin().as_fd().try_clone_to_owned();
-    let inheritance = channel.and_then(Inheritance::receive).map_err(|error| {
+    let mut inheritance = channel.and_then(Inheritance::receive).map_err(|error| {
         Failure::Fault(format!(
             "{VARIABLE} is set, but standard input hands no listeners over ({error}); unset it"
         ))
-    });
-    let mut inheritance = inheritance?;
-    let since = std::env::var_os(SINCE).and_then(|it| it.to_str()?.parse().ok());
-    since
-        .into_iter()
-        .for_each(|since| inheritance.serves_since(since));
+    })?;
+    if let Some(since) = std::env::var_os(SINCE).and_then(|value| value.to_str()?.parse().ok()) {
+        inheritance.serves_since(since);
+    }
     Ok(inheritance)
 }
 
@@ -133,7 +131,7 @@ fn group_of(process: Pid) -> Option<Pid> {
 
 /// Waits until the new process says that it serves. If it does not within [`READY_TIMEOUT`], or fails, it is killed.
 fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
-    let refused = match offer.send_and_wait(READY_TIMEOUT) {
+    let refusal = match offer.send_and_wait(READY_TIMEOUT) {
         Ok(taken) => return Ok((taken, lock(child).id())),
         Err(error) => error,
     };
@@ -141,8 +139,8 @@ fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
     // The new process may have ended already, which then is the reason. Its id is not reused before `wait`.
     end(&child, Signal::KILL);
     match child.wait() {
-        Ok(status) => Err(format!("{refused} ({status})")),
-        Err(error) => Err(format!("{refused} ({error})")),
+        Ok(status) => Err(format!("{refusal} ({status})")),
+        Err(error) => Err(format!("{refusal} ({error})")),
     }
 }
 
@@ -150,7 +148,7 @@ fn wait(offer: Offer, child: &Mutex<Child>) -> Outcome {
 ///
 /// The program is looked up as it was called, so that a link or the search path may lead to another version. If that
 /// leads nowhere, the file from which this process was loaded is started.
-fn spawn(theirs: OwnedFd, since: u64) -> io::Result<Child> {
+fn spawn(end_of_child: OwnedFd, since: u64) -> io::Result<Child> {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_default();
     let arguments: Vec<OsString> = words.collect();
@@ -163,12 +161,13 @@ fn spawn(theirs: OwnedFd, since: u64) -> io::Result<Child> {
             .process_group(0)
             .spawn()
     };
-    let spare = theirs.try_clone()?;
-    match start(program, theirs) {
+    // The first start takes its descriptor, even if it fails.
+    let spare = end_of_child.try_clone()?;
+    match start(program, end_of_child) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             start(loaded_from()?.into_os_string(), spare)
         }
-        started => started,
+        result => result,
     }
 }
 

@@ -129,8 +129,8 @@ fn listener(protocol: Protocol, address: ListenAddress) -> Listener {
     Listener { protocol, address }
 }
 
-fn secret(given: Option<String>, file: Option<PathBuf>) -> Result<Option<Secret>, Failure> {
-    let secret = match (given, file) {
+fn secret(option: Option<String>, file: Option<PathBuf>) -> Result<Option<Secret>, Failure> {
+    let secret = match (option, file) {
         (Some(secret), _) => secret,
         (None, Some(path)) => read_secret(&path).map_err(|error| {
             Failure::Fault(format!(

@@ -38,15 +38,12 @@ pub(crate) struct CheckArgs {
 /// Reads the file, and prints its findings and how many listeners, upstreams and routes it has.
 pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     let path = args.file.or(args.config).unwrap_or_default();
-    let loaded = if path.as_os_str() == "-" {
-        read_stdin().and_then(|text| load_text(STDIN, &text).map_err(LoadError::Faults))
+    let (name, loaded) = if path.as_os_str() == "-" {
+        let loaded =
+            read_stdin().and_then(|text| load_text(STDIN, &text).map_err(LoadError::Faults));
+        (STDIN.to_owned(), loaded)
     } else {
-        catamaran_config::load(&path)
-    };
-    let name = if path.as_os_str() == "-" {
-        STDIN.to_owned()
-    } else {
-        path.display().to_string()
+        (path.display().to_string(), catamaran_config::load(&path))
     };
     if args.json {
         return say_json(&name, loaded);
@@ -61,7 +58,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
         0 => "fine".to_owned(),
         warnings => format!("usable, with {}", count(warnings, "warning")),
     };
-    let serves = if config.routes.iter().all(|it| it.target.is_error()) {
+    let serves = if config.routes.iter().all(|route| route.target.is_error()) {
         ", but each request is answered with an error: no route leads anywhere"
     } else {
         ""
@@ -84,35 +81,31 @@ fn sizes(config: &Config) -> [usize; 3] {
 
 fn read_stdin() -> Result<String, LoadError> {
     let mut text = String::new();
-    let read = io::stdin().take(TEXT_MAX).read_to_string(&mut text);
-    read.map(|_| text).map_err(|source| LoadError::Read {
-        path: PathBuf::from(STDIN),
-        source,
-    })
+    match io::stdin().take(TEXT_MAX).read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(source) => Err(LoadError::Read {
+            path: PathBuf::from(STDIN),
+            source,
+        }),
+    }
 }
 
 /// Prints the result as JSON for scripts and editors, with the place of each finding.
 fn say_json(name: &str, loaded: Result<LoadedFile, LoadError>) -> Result<(), Failure> {
-    let (report, counts) = match &loaded {
+    let mut counts = Value::Null;
+    let findings = match &loaded {
         Ok(LoadedFile { config, report, .. }) => {
             let [listeners, upstreams, routes] = sizes(config);
-            let counts = json!({"listeners": listeners, "upstreams": upstreams, "routes": routes});
-            (Some(report), counts)
+            counts = json!({"listeners": listeners, "upstreams": upstreams, "routes": routes});
+            findings(report)
         }
-        Err(LoadError::Faults(report)) => (Some(report), Value::Null),
-        Err(LoadError::Read { .. }) => (None, Value::Null),
+        Err(LoadError::Faults(report)) => findings(report),
+        Err(error @ LoadError::Read { .. }) => {
+            vec![finding("fault", name, None, &error.to_string(), "")]
+        }
     };
-    let findings = match report {
-        Some(report) => findings(report),
-        None => loaded.as_ref().err().map_or_else(Vec::new, |error| {
-            let message = error.to_string();
-            vec![finding("fault", name, None, &message, "")]
-        }),
-    };
-    let faults = findings
-        .iter()
-        .filter(|it| it["severity"] == "fault")
-        .count();
+    let is_fault = |finding: &&Value| finding["severity"] == "fault";
+    let faults = findings.iter().filter(is_fault).count();
     let document = json!({
         "file": name,
         "usable": loaded.is_ok(),
@@ -129,21 +122,21 @@ fn say_json(name: &str, loaded: Result<LoadedFile, LoadError>) -> Result<(), Fai
 }
 
 fn findings(report: &Report) -> Vec<Value> {
-    let one = |it: &catamaran_config::Finding| {
-        let severity = match it.severity {
+    let findings = report.findings().iter().map(|found| {
+        let severity = match found.severity {
             Severity::Fault => "fault",
             Severity::Warning => "warning",
         };
-        let position = report.position(it);
+        let position = report.position(found);
         finding(
             severity,
             position.file,
             position.place,
-            &it.message,
-            &it.hint,
+            &found.message,
+            &found.hint,
         )
-    };
-    report.findings().iter().map(one).collect()
+    });
+    findings.collect()
 }
 
 fn finding(
@@ -156,8 +149,8 @@ fn finding(
     json!({
         "severity": severity,
         "file": file,
-        "line": place.map(|it| it.0),
-        "column": place.map(|it| it.1),
+        "line": place.map(|(line, _)| line),
+        "column": place.map(|(_, column)| column),
         "message": message,
         "hint": hint,
     })

@@ -97,21 +97,22 @@ impl At {
                 Failure::Fault(format!("cannot read {}: {error}", path.display()))
             })?),
             None => {
-                let token = admin.as_ref().and_then(|admin| admin.token.as_ref());
-                token.map(|token| String::from_utf8_lossy(token.as_bytes()).into_owned())
+                let configured = admin.as_ref().and_then(|admin| admin.token.as_ref());
+                configured.map(|token| String::from_utf8_lossy(token.as_bytes()).into_owned())
             }
         };
         let configured = admin.and_then(|admin| preferred(admin.addresses));
-        let addresses = match (&self.admin[..], &self.config, configured) {
-            ([_, ..], _, _) => self.admin.clone(),
-            ([], _, Some(address)) => vec![address],
-            ([], Some(path), None) => {
-                return Err(Failure::Fault(format!(
-                    "{} has no [admin]; add one, or give the address with --admin",
-                    path.display()
-                )));
-            }
-            ([], None, None) => vec![ListenAddress::Unix(Path::new(SOCKET).to_owned())],
+        let addresses = if !self.admin.is_empty() {
+            self.admin.clone()
+        } else if let Some(address) = configured {
+            vec![address]
+        } else if let Some(path) = &self.config {
+            return Err(Failure::Fault(format!(
+                "{} has no [admin]; add one, or give the address with --admin",
+                path.display()
+            )));
+        } else {
+            vec![ListenAddress::Unix(Path::new(SOCKET).to_owned())]
         };
         let client = |address| Client {
             address,
@@ -195,18 +196,19 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> io::Result<(u16, Vec<u8>)> {
-        let address = match &self.address {
-            ListenAddress::Tcp(address) => ServerAddress::Tcp(reachable(*address)),
-            ListenAddress::Unix(path) => ServerAddress::Unix(path.clone()),
-        };
-        let host = match &self.address {
-            ListenAddress::Tcp(address) => address.to_string(),
-            ListenAddress::Unix(_) => "localhost".to_owned(),
+        let (address, host) = match &self.address {
+            ListenAddress::Tcp(address) => {
+                (ServerAddress::Tcp(reachable(*address)), address.to_string())
+            }
+            ListenAddress::Unix(path) => {
+                (ServerAddress::Unix(path.clone()), "localhost".to_owned())
+            }
         };
         let mut fields = Fields::new();
         if let Some(token) = &self.token {
             fields.append(AUTHORIZATION, format!("Bearer {token}"));
         }
+        // Commands are for the front as it is, whatever was read of it before.
         if method != "GET" {
             fields.append(IF_MATCH, "*");
             fields.append(CONTENT_TYPE, "application/json");

@@ -74,25 +74,30 @@ fn show_tier(time: Option<Duration>) -> Result<ExitCode, Failure> {
     })
 }
 
+/// Runs an application and a front before it until a signal asks them to stop.
 fn run_front(args: DemoArgs) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let secret = random_secret()?;
     let application = start_application(&secret)?;
-    let at = application
+    let application_address = application
         .addresses()
         .first()
         .expect("it was started on one address")
         .to_string();
-    let usual = if args.tls { 8443 } else { 8080 };
-    let listen = args.listen.unwrap_or_else(|| usual_or_free(usual));
-    let certificate = args.tls.then(|| Certificate::make(&listen)).transpose()?;
-    let front = front_config(listen, &at, secret, certificate.as_ref())?;
-    let front = catamaran_proxy::start(front).map_err(|error| Failure::of(&error))?;
+    let usual_port = if args.tls { 8443 } else { 8080 };
+    let listen = args.listen.unwrap_or_else(|| usual_or_free(usual_port));
+    let certificate = if args.tls {
+        Some(Certificate::make(&listen)?)
+    } else {
+        None
+    };
+    let config = front_config(listen, &application_address, secret, certificate.as_ref())?;
+    let front = catamaran_proxy::start(config).map_err(|error| Failure::of(&error))?;
     front.count_own_log(own_log::queued());
     let trusted = certificate.as_ref().map(Certificate::chain);
     let admin = front.admin_addresses();
     for url in front.urls() {
-        explain(&url, &at, trusted.as_deref(), &admin)?;
+        explain(&url, &application_address, trusted.as_deref(), &admin)?;
     }
     signals.wait_for_stop();
     front.drain();

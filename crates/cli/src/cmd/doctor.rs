@@ -84,7 +84,7 @@ fn unconfigured() -> Config {
 }
 
 fn document(checks: &[Check]) -> Value {
-    let one = |check: &Check| {
+    let documents = checks.iter().map(|check| {
         json!({
             "what": check.what,
             "value": check.value,
@@ -92,7 +92,7 @@ fn document(checks: &[Check]) -> Value {
             "command": check.command,
             "verdict": check.verdict.word(),
         })
-    };
+    });
     let enough = !checks.iter().any(Check::is_short);
-    json!({"enough": enough, "checks": checks.iter().map(one).collect::<Vec<_>>()})
+    json!({"enough": enough, "checks": documents.collect::<Vec<_>>()})
 }

@@ -106,7 +106,7 @@ impl ExplainArgs {
 
     /// The path and query with which the admin API is asked.
     fn path(&self) -> String {
-        let given = [
+        let options = [
             ("url", &self.url),
             ("method", &self.method),
             ("from", &self.from),
@@ -114,8 +114,8 @@ impl ExplainArgs {
             ("client_certificate", &self.client_certificate.to_string()),
             ("http2", &self.http2.to_string()),
         ];
-        let headers = self.header.iter().map(|it| ("header", it));
-        let parameters = given.into_iter().chain(headers);
+        let headers = self.header.iter().map(|header| ("header", header));
+        let parameters = options.into_iter().chain(headers);
         let pairs: Vec<String> = parameters
             .map(|(name, value)| format!("{name}={}", escape(value)))
             .collect();
@@ -124,37 +124,37 @@ impl ExplainArgs {
 }
 
 /// The explanation as text for people, with one fact on each line.
-fn show(it: &Explanation) -> String {
+fn show(explanation: &Explanation) -> String {
     let mut lines = Lines::default();
-    if let Some(request) = &it.request {
+    if let Some(request) = &explanation.request {
         show_request(request, &mut lines);
     }
-    if let Some(path) = &it.path {
+    if let Some(path) = &explanation.path {
         show_path(path, &mut lines);
     }
-    if let Some(chosen) = &it.route {
+    if let Some(chosen) = &explanation.route {
         lines.push("route", &route(chosen));
     }
-    for other in &it.others {
+    for other in &explanation.others {
         let text = format!("{}: {}", route(&other.route), word(&other.why_not));
         lines.push("other", &text);
     }
-    if let Some(answer) = &it.answer {
+    if let Some(answer) = &explanation.answer {
         let reason = word(&answer.reason);
         lines.push("answer", &format!("{}, {reason}", answer.status));
         if let Some(location) = &answer.location {
             lines.push("location", &word(location));
         }
     }
-    show_choice(it, &mut lines);
-    if let Some(sent) = &it.sent {
+    show_choice(explanation, &mut lines);
+    if let Some(sent) = &explanation.sent {
         show_sent(sent, &mut lines);
     }
-    for step in &it.then {
+    for step in &explanation.then {
         lines.push("then", &word(step));
     }
     // A reader of two explanations sees where the first one ends.
-    format!("{}\n\n{}\n", word(&it.summary), lines.0)
+    format!("{}\n\n{}\n", word(&explanation.summary), lines.0)
 }
 
 fn show_request(request: &ExplainedRequest, lines: &mut Lines) {
@@ -162,9 +162,10 @@ fn show_request(request: &ExplainedRequest, lines: &mut Lines) {
     if request.client != request.from {
         client += &format!(" for {}", word(&request.client));
     }
-    let port = request
-        .port
-        .map_or_else(String::new, |port| format!(":{port}"));
+    let port = match request.port {
+        Some(port) => format!(":{port}"),
+        None => String::new(),
+    };
     let host = match &request.host {
         Some(host) => format!("{}://{host}{port}", word(&request.scheme)),
         None => String::new(),
@@ -191,57 +192,56 @@ fn show_path(path: &PathForms, lines: &mut Lines) {
 }
 
 /// A route in the words of the configuration file.
-fn route(it: &RouteStatus) -> String {
-    let mut text = match &it.place {
+fn route(status: &RouteStatus) -> String {
+    let mut text = match &status.place {
         Some(place) => format!("{} ", place.escape_debug()),
         None => String::new(),
     };
-    text += &words(&it.hosts).join(",");
-    text += &match (&it.regex, &it.pattern) {
+    text += &words(&status.hosts).join(",");
+    text += &match (&status.regex, &status.pattern) {
         (Some(regex), _) => format!("regex {}", word(regex)),
-        (None, pattern) => word(pattern.as_ref().unwrap_or(&it.path)),
+        (None, pattern) => word(pattern.as_ref().unwrap_or(&status.path)),
     };
-    if it.exact {
+    if status.exact {
         text += " (exact)";
     }
-    if it.before_regex {
+    if status.before_regex {
         text += " (before_regex)";
     }
-    if !it.methods.is_empty() {
-        text += &format!(" methods {}", words(&it.methods).join(","));
+    if !status.methods.is_empty() {
+        text += &format!(" methods {}", words(&status.methods).join(","));
     }
-    if !it.listen.is_empty() {
-        text += &format!(" listen {}", words(&it.listen).join(","));
+    if !status.listen.is_empty() {
+        text += &format!(" listen {}", words(&status.listen).join(","));
     }
-    for (key, value) in [("suffix", &it.suffix), ("scheme", &it.scheme)] {
+    for (key, value) in [("suffix", &status.suffix), ("scheme", &status.scheme)] {
         if let Some(value) = value {
             text += &format!(" {key} {}", value.escape_debug());
         }
     }
-    format!("{text} -> {}", word(&it.target))
+    format!("{text} -> {}", word(&status.target))
 }
 
-fn show_choice(it: &Explanation, lines: &mut Lines) {
-    if let Some(upstream) = &it.upstream {
+fn show_choice(explanation: &Explanation, lines: &mut Lines) {
+    if let Some(upstream) = &explanation.upstream {
         let mut text = format!("{} ({})", word(&upstream.name), word(&upstream.policy));
         if upstream.panic {
             text += ", panic: too many backends are unwell";
         }
         lines.push("upstream", &text);
     }
-    if let Some(affinity) = &it.affinity {
+    if let Some(affinity) = &explanation.affinity {
         for step in &affinity.steps {
-            let value = step
-                .value
-                .as_ref()
-                .map(|value| format!("={}", value.escape_debug()));
+            let value = match &step.value {
+                Some(value) => format!("={}", value.escape_debug()),
+                None => String::new(),
+            };
             let (source, text) = (word(&step.source), word(&step.text));
-            let value = value.unwrap_or_default();
             lines.push("session", &format!("{source}{value} {text}"));
         }
         lines.push("sticky", &word(&affinity.outcome));
     }
-    for member in &it.members {
+    for member in &explanation.members {
         let name = word(&member.backend);
         let text = match &member.why_not {
             Some(why) => format!("{name}: no, {}", why.escape_debug()),

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use catamaran_admin_api::{
-    CertificateStatus, FrontStatus, OperationReport, ProfileList, ProfileStatus, UpgradeStart,
+    CertificateStatus, FrontStatus, OperationReport, ProfileList, UpgradeStart,
 };
 use catamaran_units::parse_duration;
 use jiff::Timestamp;
@@ -70,10 +70,10 @@ pub(crate) struct Certificates {
 pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
     let client = args.at.client()?;
     let until = Some(now() + args.timeout);
-    let begun: UpgradeStart = client.object("POST", "/api/v1/upgrade", None)?;
-    let before = begun.process;
+    let start: UpgradeStart = client.object("POST", "/api/v1/upgrade", None)?;
+    let before = start.process;
     loop {
-        match watch(&client, &begun)? {
+        match watch(&client, &start)? {
             Some(process) => {
                 writeln!(
                     io::stdout(),
@@ -94,26 +94,28 @@ pub(crate) fn upgrade(args: &Upgrade) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The front says that the upgrade failed, or its status is not readable.
-fn watch(client: &Client, begun: &UpgradeStart) -> Result<Option<u32>, Failure> {
+fn watch(client: &Client, start: &UpgradeStart) -> Result<Option<u32>, Failure> {
     // While the old process hands over, a connection may end without an answer or with a refusal; the next call asks
     // again.
-    let answer = client.ask("GET", "/api/v1/status", None);
-    let good_answer = answer.ok().filter(|answer| answer.status == 200);
-    let Some(good_answer) = good_answer else {
-        return Ok(None);
+    let body = match client.ask("GET", "/api/v1/status", None) {
+        Ok(answer) if answer.status == 200 => answer.body,
+        Ok(_) | Err(_) => return Ok(None),
     };
-    let status: FrontStatus = understood(good_answer.body)?;
-    if status.process != begun.process {
+    let status: FrontStatus = understood(body)?;
+    if status.process != start.process {
         return Ok(Some(status.process));
     }
-    match (status.upgrade.number == begun.number, status.upgrade.failed) {
-        (true, Some(reason)) => Err(Failure::Fault(format!(
+    // An earlier upgrade may have failed as well; its failure has another number.
+    if status.upgrade.number == start.number
+        && let Some(reason) = status.upgrade.failed
+    {
+        return Err(Failure::Fault(format!(
             "not upgraded: {}; process {} goes on",
             reason.escape_debug(),
-            begun.process
-        ))),
-        _ => Ok(None),
+            start.process
+        )));
     }
+    Ok(None)
 }
 
 pub(crate) fn log(args: &Log) -> Result<(), Failure> {
@@ -151,14 +153,10 @@ fn table(tls: &ProfileList, now: i64) -> String {
         writeln!(text, "[tls.{name}], read at {read}").expect("a string takes all");
         for certificate in &profile.certificates {
             let names: Vec<String> = certificate.names.iter().map(|name| word(name)).collect();
-            let days = left(certificate, now).map_or_else(String::new, |left| match left {
-                0.. => format!(", in {} days", left / DAY),
-                _ => format!(", {} days ago", -left / DAY),
-            });
-            let verb = if left(certificate, now).is_some_and(|left| left < 0) {
-                "ENDED"
-            } else {
-                "ends"
+            let (verb, days) = match left(certificate, now) {
+                Some(seconds @ 0..) => ("ends", format!(", in {} days", seconds / DAY)),
+                Some(seconds) => ("ENDED", format!(", {} days ago", -seconds / DAY)),
+                None => ("ends", String::new()),
             };
             writeln!(
                 text,
@@ -193,11 +191,16 @@ fn left(certificate: &CertificateStatus, now: i64) -> Option<i64> {
 /// profiles whose new files are refused.
 fn complaints(tls: &ProfileList, now: i64, within: u64) -> usize {
     let within = i64::try_from(within).unwrap_or(i64::MAX);
-    let ends = |it: &&CertificateStatus| left(it, now).is_some_and(|left| left < within);
-    let of = |profile: &ProfileStatus| {
-        profile.certificates.iter().filter(ends).count() + usize::from(profile.refused.is_some())
-    };
-    tls.profiles.iter().map(of).sum()
+    let mut complaints = 0;
+    for profile in &tls.profiles {
+        let times_left = profile
+            .certificates
+            .iter()
+            .filter_map(|certificate| left(certificate, now));
+        complaints += times_left.filter(|seconds| *seconds < within).count();
+        complaints += usize::from(profile.refused.is_some());
+    }
+    complaints
 }
 
 /// The seconds of a day.

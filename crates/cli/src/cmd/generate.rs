@@ -82,9 +82,9 @@ pub(crate) fn run(args: &Generate, command: Command) -> Result<(), Failure> {
 /// Adds the flags of `bench` to its command. clap does not know them otherwise, because `bench` parses
 /// them itself.
 fn with_flags_of_bench(command: Command) -> Command {
-    let arg = |flag: FlagHelp| {
-        let long = Arg::new(flag.long).long(flag.long).help(flag.help);
-        let arg = long.help_heading(flag.group).short(flag.short);
+    let argument = |flag: FlagHelp| {
+        let named = Arg::new(flag.long).long(flag.long).short(flag.short);
+        let arg = named.help(flag.help).help_heading(flag.group);
         match flag.value {
             None => arg.action(ArgAction::SetTrue),
             Some(name) if flag.is_optional => {
@@ -94,7 +94,7 @@ fn with_flags_of_bench(command: Command) -> Command {
         }
     };
     command.mut_subcommand("bench", |bench| {
-        bench.args(catamaran_bench::flags().map(arg))
+        bench.args(catamaran_bench::flags().map(argument))
     })
 }
 
@@ -116,17 +116,17 @@ fn with_backends(shell: Shell, script: &str, commands: &[&str]) -> String {
         }
         Shell::Zsh => {
             let target = format!(":{TARGET} -- ");
-            let line = |line: &str| {
+            let with_backends = |line: &str| {
                 if line.contains(&target) {
                     line.replace(":_default'", ":_catamaran_backends'")
                 } else {
                     line.to_owned()
                 }
             };
-            let lines: Vec<String> = script.lines().map(line).collect();
             // The first line names the command.
-            let (head, rest) = lines.split_first().expect("it has lines");
-            format!("{head}\n\n{ZSH}{}\n", rest.join("\n"))
+            let (head, body) = script.split_once('\n').expect("it has lines");
+            let body: Vec<String> = body.lines().map(with_backends).collect();
+            format!("{}\n\n{ZSH}{}\n", with_backends(head), body.join("\n"))
         }
         Shell::Fish => format!("{script}{FISH}").replace("COMMANDS", &blank),
         _ => script.to_owned(),
@@ -136,20 +136,18 @@ fn with_backends(shell: Shell, script: &str, commands: &[&str]) -> String {
 /// Prints the upstreams and backends of the running front that `line` names by `--admin`, one on each line. It prints
 /// nothing if the front does not answer within [`PATIENCE`].
 fn backends(line: &[String]) -> Result<(), Failure> {
-    let given = line.iter().skip_while(|word| *word != "--admin").nth(1);
-    let joined = || line.iter().find_map(|word| word.strip_prefix("--admin="));
-    let admin = given.map(String::as_str).or_else(joined);
-    let at = At::new(admin.and_then(|it| parse_listen_address(it).ok()), None);
+    let admin = admin_in(line).and_then(|address| parse_listen_address(address).ok());
+    let at = At::new(admin, None);
     let (sender, receiver) = sync_channel(1);
     // The request may take longer than `PATIENCE`. It has a thread of its own, which ends with the process.
-    let asking = thread::Builder::new().name("ask".to_owned());
-    let asked = asking.spawn(move || {
+    let thread = thread::Builder::new().name("ask".to_owned());
+    let started = thread.spawn(move || {
         let client = at.client();
-        let status = client.and_then(|it| it.object::<FrontStatus>("GET", STATUS, None));
+        let status = client.and_then(|client| client.object::<FrontStatus>("GET", STATUS, None));
         // After `PATIENCE` the receiver is gone.
         let _ = sender.send(status);
     });
-    asked.map_err(|error| Failure::Fault(format!("cannot start a thread: {error}")))?;
+    started.map_err(|error| Failure::Fault(format!("cannot start a thread: {error}")))?;
     let Ok(Ok(status)) = receiver.recv_timeout(PATIENCE) else {
         return Ok(());
     };
@@ -164,13 +162,25 @@ fn backends(line: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The value of `--admin` in the words of a command line, as a word of its own or behind `=`.
+fn admin_in(line: &[String]) -> Option<&str> {
+    if let Some(index) = line.iter().position(|word| word == "--admin")
+        && let Some(value) = line.get(index + 1)
+    {
+        return Some(value);
+    }
+    line.iter().find_map(|word| word.strip_prefix("--admin="))
+}
+
 /// Writes a page for each command below this one: `catamaran-lab-run` is the page of `catamaran lab run`.
 fn pages_below(command: &Command, name: &str, folder: &Path) -> Result<(), Failure> {
-    let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
-    for below in visible {
-        let name = format!("{name}-{}", below.get_name());
-        write_page(below, &name, folder)?;
-        pages_below(below, &name, folder)?;
+    for below in command.get_subcommands() {
+        if below.is_hide_set() {
+            continue;
+        }
+        let page = format!("{name}-{}", below.get_name());
+        write_page(below, &page, folder)?;
+        pages_below(below, &page, folder)?;
     }
     Ok(())
 }

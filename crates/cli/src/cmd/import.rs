@@ -94,12 +94,12 @@ fn listen_address(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &ImportArgs) -> ExitCode {
-    let done = if args.replay.is_asked() {
+    let result = if args.replay.is_asked() {
         args.replay.run()
     } else {
         convert(args)
     };
-    match done {
+    match result {
         Ok(code) => code,
         Err(failure) => failure.exit(),
     }
@@ -132,7 +132,7 @@ fn options(args: &ImportArgs) -> Options {
         None => (text.clone(), String::new()),
     };
     Options {
-        kind: args.kind.map(|it| match it {
+        kind: args.kind.map(|kind| match kind {
             KindArg::ModJk => Kind::ModJk,
             KindArg::Httpd => Kind::Httpd,
             KindArg::Nginx => Kind::Nginx,
@@ -142,7 +142,7 @@ fn options(args: &ImportArgs) -> Options {
         vhosts: args
             .vhost
             .iter()
-            .map(|it| it.to_ascii_lowercase())
+            .map(|name| name.to_ascii_lowercase())
             .collect(),
         keep: args.keep.clone(),
         tomcats: args.tomcat.clone(),
@@ -161,9 +161,10 @@ fn print_report(import: &Import, args: &ImportArgs) -> Result<(), Failure> {
             document.map_err(|error| Failure::of(&error))? + "\n"
         }
     };
-    match (&args.out, args.report) {
-        (Some(_), ReportForm::Json) => io::stdout().write_all(report.as_bytes())?,
-        _ => io::stderr().write_all(report.as_bytes())?,
+    let is_stdout_free = args.out.is_some();
+    match args.report {
+        ReportForm::Json if is_stdout_free => io::stdout().write_all(report.as_bytes())?,
+        ReportForm::Json | ReportForm::Text => io::stderr().write_all(report.as_bytes())?,
     }
     Ok(())
 }
@@ -177,21 +178,20 @@ fn secrets_of(out: Option<&Path>) -> String {
 
 /// Writes the configuration and the files with secrets beside it, which only their owner may read.
 fn write_files(import: &Import, out: &Path, force: bool) -> Result<(), Failure> {
-    let beside = out.parent().unwrap_or_else(|| Path::new(""));
-    let secrets = import
-        .files
-        .iter()
-        .map(|it| (beside.join(&it.name), &it.text, 0o600));
-    let all: Vec<_> = secrets
-        .chain([(out.to_owned(), &import.text, 0o644)])
-        .collect();
-    if let Some((path, ..)) = all.iter().find(|it| !force && it.0.exists()) {
+    let folder = out.parent().unwrap_or_else(|| Path::new(""));
+    let mut files = Vec::new();
+    for secret in &import.files {
+        files.push((folder.join(&secret.name), &secret.text, 0o600));
+    }
+    files.push((out.to_owned(), &import.text, 0o644));
+    if !force && let Some((path, ..)) = files.iter().find(|(path, ..)| path.exists()) {
         let message = format!("{} is there already; --force overwrites it", path.display());
         return Err(Failure::Usage(message));
     }
-    for (path, text, mode) in all {
+    for (path, text, mode) in files {
         let failed =
             |error: io::Error| Failure::Usage(format!("cannot write {}: {error}", path.display()));
+        // Removed first, because a file that exists would keep its mode.
         if force && path.exists() {
             fs::remove_file(&path).map_err(failed)?;
         }
@@ -211,15 +211,18 @@ struct Disk {
 }
 
 impl Disk {
+    /// The path below `--root`, if there is one. Paths of the command line, and those that are below it already, stay as
+    /// they are.
     fn path_on_disk(&self, path: &Path) -> PathBuf {
-        match (&self.root, path.strip_prefix("/")) {
-            (Some(root), Ok(rest))
-                if !self.given.iter().any(|it| it == path) && !path.starts_with(root) =>
-            {
-                root.join(rest)
-            }
-            _ => path.to_owned(),
+        let is_given = self.given.iter().any(|given| given == path);
+        if let Some(root) = &self.root
+            && let Ok(relative) = path.strip_prefix("/")
+            && !is_given
+            && !path.starts_with(root)
+        {
+            return root.join(relative);
         }
+        path.to_owned()
     }
 }
 
@@ -242,17 +245,15 @@ impl Files for Disk {
     }
 
     fn matching(&self, pattern: &str) -> Vec<PathBuf> {
-        let pattern = self.path_on_disk(Path::new(pattern));
-        let matches = glob::glob(&pattern.to_string_lossy());
-        let found = matches.into_iter().flatten().flatten();
+        let pattern_on_disk = self.path_on_disk(Path::new(pattern));
+        let matches = glob::glob(&pattern_on_disk.to_string_lossy());
         let mut files = Vec::new();
-        for path in found {
+        // What cannot be read is left out.
+        for path in matches.into_iter().flatten().flatten() {
             if path.is_dir() {
                 let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-                let mut inner: Vec<PathBuf> = entries
-                    .map(|it| it.path())
-                    .filter(|it| it.is_file())
-                    .collect();
+                let paths = entries.map(|entry| entry.path());
+                let mut inner: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
                 inner.sort();
                 files.extend(inner);
             } else {
@@ -264,10 +265,12 @@ impl Files for Disk {
 
     fn names(&self, directory: &Path) -> Option<Vec<String>> {
         let entries = fs::read_dir(self.path_on_disk(directory)).ok()?;
-        let names = entries
-            .flatten()
-            .map(|it| it.file_name().to_string_lossy().into_owned());
-        Some(names.collect())
+        let names = entries.flatten().map(|entry| entry.file_name());
+        Some(
+            names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect(),
+        )
     }
 
     fn located(&self, path: &Path) -> String {

@@ -39,8 +39,8 @@ struct ForgetArgs {
 pub(crate) fn run(args: &LimitArgs) -> Result<(), Failure> {
     let LimitCommand::Forget(ForgetArgs { limit, key, at }) = &args.command;
     let path = format!("/api/v1/limits/{}/forget", escape(limit));
-    let wish = json!({ "key": key });
-    let forgotten: ForgottenKey = at.client()?.object("POST", &path, Some(&wish))?;
+    let request = json!({ "key": key });
+    let forgotten: ForgottenKey = at.client()?.object("POST", &path, Some(&request))?;
     let text = if forgotten.known {
         "forgotten"
     } else {

@@ -51,21 +51,21 @@ pub(crate) fn show(subject: LookSubject<'_>) -> Result<ExitCode, Failure> {
     };
     writeln!(io::stderr(), "starting {}", experiment.name)?;
     let own = driver.catamaran.display().to_string();
-    let asked = UpRequest {
+    let request = UpRequest {
         driver: &driver,
         experiment,
         is_shared,
         is_driven,
         time,
     };
-    match up::run(asked, |standing| explain(standing, &own, is_driven)) {
-        Ok(over) => {
+    match up::run(request, |standing| explain(standing, &own, is_driven)) {
+        Ok(result) => {
             if is_driven {
-                print_results(&over)?;
+                print_results(&result)?;
             }
             // Without a time, a signal is the normal end.
-            let is_cut = over.is_stopped && time.is_some();
-            Ok(if is_cut {
+            let is_cut_short = result.is_stopped && time.is_some();
+            Ok(if is_cut_short {
                 ExitCode::from(130)
             } else {
                 ExitCode::SUCCESS
@@ -143,10 +143,11 @@ fn print_servers(out: &mut impl io::Write, servers: &[ServerView<'_>]) -> io::Re
 
 /// Prints commands that look at the tier: curl, `status`, `bench` and top.
 fn print_commands(out: &mut impl io::Write, standing: &TierView<'_>, own: &str) -> io::Result<()> {
-    let inside = standing
-        .namespace
-        .map(|name| format!("ip netns exec {name} "))
-        .unwrap_or_default();
+    let inside = match standing.namespace {
+        Some(name) => format!("ip netns exec {name} "),
+        None => String::new(),
+    };
+    // The URL stands between single quotes of the shell.
     let url = standing.url.replace('\'', "'\\''");
     if url.starts_with("http") {
         let option = if url.starts_with("https") {
@@ -163,6 +164,6 @@ fn print_commands(out: &mut impl io::Write, standing: &TierView<'_>, own: &str) 
     if !url.starts_with("echo+") {
         writeln!(out, "    {inside}{own} bench -n 1000 -c 10 '{url}'")?;
     }
-    let pids = standing.servers.iter().map(|it| it.pid.to_string());
+    let pids = standing.servers.iter().map(|server| server.pid.to_string());
     writeln!(out, "    top -p {}", pids.collect::<Vec<_>>().join(","))
 }

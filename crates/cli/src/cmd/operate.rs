@@ -268,16 +268,15 @@ impl Change {
             }
             return Ok(());
         }
-        let waits = changed
-            .into_iter()
-            .zip(&fronts.0)
-            .map(|((place, backend), client)| Wait {
+        let mut waits = Vec::new();
+        for ((place, backend), client) in changed.into_iter().zip(&fronts.0) {
+            waits.push(Wait {
                 progress: Progress::new(target, &place),
                 client,
                 place,
                 backend,
-            })
-            .collect();
+            });
+        }
         self.wait_for_all(target, waits, state)
     }
 
@@ -414,29 +413,29 @@ impl Fronts {
         &self,
         make: impl Fn(&Client) -> Result<BackendMember, Failure>,
     ) -> Result<Vec<(String, BackendMember)>, Failure> {
-        let (mut made, mut refused) = (Vec::new(), Vec::new());
+        let (mut changed, mut refusals) = (Vec::new(), Vec::new());
         for client in &self.0 {
             match make(client) {
-                Ok(value) => made.push((self.place(client), value)),
+                Ok(backend) => changed.push((self.place(client), backend)),
                 Err(failure) if self.0.len() == 1 => return Err(failure),
-                Err(failure) => refused.push(format!("{}: {}", client.place(), failure.words())),
+                Err(failure) => refusals.push(format!("{}: {}", client.place(), failure.words())),
             }
         }
-        if refused.is_empty() {
-            return Ok(made);
+        if refusals.is_empty() {
+            return Ok(changed);
         }
-        let places: Vec<&str> = made
+        let places: Vec<&str> = changed
             .iter()
             .map(|(place, _)| place.trim_end_matches(": "))
             .collect();
-        let changed = if places.is_empty() {
+        let elsewhere = if places.is_empty() {
             "it was changed nowhere".to_owned()
         } else {
             format!("it was changed at {}", places.join(" and "))
         };
         Err(Failure::Fault(format!(
-            "not changed at {}; {changed}",
-            refused.join("; nor at ")
+            "not changed at {}; {elsewhere}",
+            refusals.join("; nor at ")
         )))
     }
 }

@@ -38,9 +38,9 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
         write!(stdout, "{}", pretty(&probe)?)?;
     } else {
         writeln!(stdout, "{}: {text}", args.target)?;
-    }
-    if let (false, Some(unproved)) = (args.json, &probe.unproved) {
-        writeln!(io::stderr(), "note: {unproved}")?;
+        if let Some(unproved) = &probe.unproved {
+            writeln!(io::stderr(), "note: {unproved}")?;
+        }
     }
     if !probe.answered {
         return Err(Failure::Said(text));
@@ -71,16 +71,16 @@ pub(super) fn probe_now(
 
 /// Describes what was asked and how it was answered.
 pub(super) fn words(probe: &BackendProbe) -> String {
-    let asked = match (&probe.kind[..], &probe.method, &probe.path) {
+    let request = match (&probe.kind[..], &probe.method, &probe.path) {
         ("request", Some(method), Some(path)) => format!("{} {}", word(method), word(path)),
         ("cping", ..) => "CPING".to_owned(),
         _ => "a connection".to_owned(),
     };
-    let took = Duration::from_secs_f64(probe.took_ms.max(0.0) / 1000.0);
+    let time = Duration::from_secs_f64(probe.took_ms.max(0.0) / 1000.0);
     if probe.answered {
-        format!("{asked} was answered after {took:.1?}")
+        format!("{request} was answered after {time:.1?}")
     } else {
-        format!("{asked} failed: {}", word(&probe.found))
+        format!("{request} failed: {}", word(&probe.found))
     }
 }
 

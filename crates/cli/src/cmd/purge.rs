@@ -43,24 +43,24 @@ pub(crate) struct PurgeArgs {
 }
 
 pub(crate) fn run(args: &PurgeArgs) -> Result<(), Failure> {
-    let mut wish = Map::new();
+    let mut request = Map::new();
     for (key, value) in [
         ("url", &args.url),
         ("prefix", &args.prefix),
         ("tag", &args.tag),
     ] {
         if let Some(value) = value {
-            wish.insert(key.to_owned(), json!(value));
+            request.insert(key.to_owned(), json!(value));
         }
     }
     if args.all {
-        wish.insert("all".to_owned(), json!(true));
+        request.insert("all".to_owned(), json!(true));
     }
-    wish.insert("soft".to_owned(), json!(args.soft));
+    request.insert("soft".to_owned(), json!(args.soft));
     let path = format!("/api/v1/caches/{}/purge", escape(&args.cache));
     args.at
         .client()?
-        .expect("POST", &path, Some(&Value::Object(wish)))?;
+        .expect("POST", &path, Some(&Value::Object(request)))?;
     writeln!(io::stdout(), "purged")?;
     Ok(())
 }

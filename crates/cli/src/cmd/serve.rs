@@ -90,7 +90,9 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let (events, arrivals) = sync_channel(EVENTS_MAX);
     let running = catamaran_proxy::start_inheriting(config, inheritance, commands(&events))
         .map_err(|error| Failure::of(&error))?;
-    group.into_iter().for_each(upgrade::join_group);
+    if let Some(group) = group {
+        upgrade::join_group(group);
+    }
     running.count_own_log(own_log::queued());
     announce(&running.urls())?;
     for address in running.admin_addresses() {
@@ -183,9 +185,11 @@ impl ServeLoop<'_> {
         Ok(DrainReason::Stop)
     }
 
+    /// Handles one event. While an upgrade runs or the front leaves, other requests are refused.
     fn handle(&mut self, event: Event) -> Result<Option<DrainReason>, Failure> {
         match (event, self.refusal()) {
             (Event::Asked(SignalRequest::Stop), _) if !self.is_leaving => return self.leave(),
+            // A second signal cuts the delay short.
             (Event::Asked(SignalRequest::Stop) | Event::DelayOver, _) => {
                 self.deadly.set(true);
                 signals::say_draining();
@@ -304,20 +308,21 @@ fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
 /// Reads the configuration again and applies it. Returns what changed, or why nothing did.
 fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<String, String> {
     manager.tell(News::Reloading);
-    // The message shows lines of the file. Clients of the admin listener may not be allowed to read it, so they get a
-    // hint instead.
-    let faults = |failure| (failure, "`catamaran check` shows what is wrong".to_owned());
-    let reloaded = configuration(args).map_err(faults).and_then(|config| {
-        let reloaded = running.reload(config);
-        reloaded.map_err(|error| (Failure::of(&error), error.to_string()))
-    });
-    let outcome = match reloaded {
+    let result = match configuration(args) {
+        Ok(config) => running
+            .reload(config)
+            .map_err(|error| (Failure::of(&error), error.to_string())),
+        // The message shows lines of the file. Clients of the admin listener may not be allowed to read it, so they get
+        // a hint instead.
+        Err(failure) => Err((failure, "`catamaran check` shows what is wrong".to_owned())),
+    };
+    let outcome = match result {
         Ok(report) => {
             tracing::info!("reloaded; {report}");
             Ok(report.to_string())
         }
-        Err((failure, why)) => {
-            running.note_refused_reload(why);
+        Err((failure, reason)) => {
+            running.note_refused_reload(reason);
             failure.say();
             tracing::error!("cannot reload; the front keeps the configuration it has");
             Err(failure.words())
@@ -333,9 +338,10 @@ fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = match &args.config {
         Some(path) => from_file(path)?,
         None => {
-            let backend = |url| catamaran_config::backend(url).map_err(Failure::Usage);
-            let backends: Result<Vec<_>, _> = args.upstream.iter().cloned().map(backend).collect();
-            let mut backends = backends?;
+            let mut backends = Vec::new();
+            for url in &args.upstream {
+                backends.push(catamaran_config::backend(url.clone()).map_err(Failure::Usage)?);
+            }
             if let Some(path) = &args.secret_file {
                 give_secret(&mut backends, path)?;
             }
@@ -348,8 +354,8 @@ fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
         config.log.access = access_log.clone();
     }
     if let Some(address) = &args.admin {
-        let none = || AdminConfig::new(Vec::new());
-        let admin = config.admin.get_or_insert_with(none);
+        let no_admin = || AdminConfig::new(Vec::new());
+        let admin = config.admin.get_or_insert_with(no_admin);
         admin.addresses = vec![address.clone()];
         if let Some(message) = catamaran_config::exposed_admin(address, admin.token.is_some()) {
             own_log::say(format_args!("warning: {message}"))?;
@@ -371,15 +377,17 @@ fn give_secret(backends: &mut [BackendConfig], path: &Path) -> Result<(), Failur
         let path = path.display();
         Failure::Fault(format!("cannot use the secret in {path}: {error}"))
     })?;
-    let mut ajp = backends
-        .iter_mut()
-        .filter(|it| it.protocol == Protocol::Ajp)
-        .peekable();
-    if ajp.peek().is_none() {
+    let mut has_ajp = false;
+    for backend in backends {
+        if backend.protocol == Protocol::Ajp {
+            has_ajp = true;
+            backend.ajp.secret = Some(Secret::new(secret.clone()));
+        }
+    }
+    if !has_ajp {
         let message = "--secret-file is for AJP, and no --upstream begins with ajp:; remove it";
         return Err(Failure::Usage(message.to_owned()));
     }
-    ajp.for_each(|backend| backend.ajp.secret = Some(Secret::new(secret.clone())));
     Ok(())
 }
 
@@ -393,7 +401,7 @@ pub(super) fn without_file(
         .iter()
         .map(|backend| backend.name.as_str())
         .collect();
-    if let Some(name) = repeated(&names, |one, other| one == other) {
+    if let Some(name) = repeated(&names, |a, b| a == b) {
         return Err(Failure::Usage(format!(
             "--upstream {name} is there twice; remove one"
         )));

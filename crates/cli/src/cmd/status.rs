@@ -56,10 +56,13 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
         let answer = client.expect("GET", "/api/v1/status", None)?;
         let status: FrontStatus = understood(answer.clone())?;
         let upstreams = selected(&status, args.target.as_deref())?;
-        let text = match args.json {
-            true if args.target.is_none() => format!("{answer:#}\n"),
-            true => pretty(&upstreams)?,
-            false => table(&status, &upstreams, Drawing::of_stdout()),
+        let text = if !args.json {
+            table(&status, &upstreams, Drawing::of_stdout())
+        } else if args.target.is_some() {
+            pretty(&upstreams)?
+        } else {
+            // All of the answer, also what this version does not know.
+            format!("{answer:#}\n")
         };
         let mut stdout = io::stdout();
         stdout.write_all(text.as_bytes())?;
@@ -122,16 +125,17 @@ fn selected(status: &FrontStatus, target: Option<&str>) -> Result<Vec<UpstreamSt
         None => (target, None),
     };
     let missing = || Failure::Fault(format!("there is no {target}"));
-    let mut all = status.upstreams.iter();
-    let same_name = all.find(|it| it.name == upstream);
-    let mut found = same_name.ok_or_else(missing)?.clone();
+    let mut upstreams = status.upstreams.iter();
+    let same_name = upstreams.find(|candidate| candidate.name == upstream);
+    let mut selected = same_name.ok_or_else(missing)?.clone();
     if let Some(backend) = backend {
-        found.backends.retain(|it| it.backend.name == backend);
-        if found.backends.is_empty() {
+        let members = &mut selected.backends;
+        members.retain(|member| member.backend.name == backend);
+        if members.is_empty() {
             return Err(missing());
         }
     }
-    Ok(vec![found])
+    Ok(vec![selected])
 }
 
 /// How a table is drawn: its width, and whether it has colours.
@@ -174,9 +178,9 @@ fn table(status: &FrontStatus, upstreams: &[UpstreamStatus], drawing: Drawing) -
     }
     for upstream in upstreams {
         // `upstream` may contain only the backends that were asked for; whether it takes clients depends on all.
-        let mut all = status.upstreams.iter();
-        let whole = all.find(|it| it.name == upstream.name);
-        let is_closed = !takes_new(whole.unwrap_or(upstream));
+        let mut all_upstreams = status.upstreams.iter();
+        let complete = all_upstreams.find(|candidate| candidate.name == upstream.name);
+        let is_closed = !takes_new(complete.unwrap_or(upstream));
         text.push_str(&of_upstream(upstream, is_closed, drawing));
     }
     text + &retired_backends(&status.retired)
@@ -236,21 +240,21 @@ fn of_upstream(upstream: &UpstreamStatus, is_closed: bool, drawing: Drawing) -> 
     if let Some(members) = &upstream.members {
         writeln!(text, "  {}", member_source(members)).expect("a string");
     }
-    let warnings = [
-        (is_closed, "it accepts no new clients"),
-        (upstream.panic, PANIC),
-    ];
-    for (_, warning) in warnings.iter().filter(|(holds, _)| *holds) {
-        let warning = painted(warning, BAD, drawing);
+    if is_closed {
+        let warning = painted("it accepts no new clients", BAD, drawing);
         writeln!(text, "  {warning}").expect("a string");
+    }
+    if upstream.panic {
+        writeln!(text, "  {}", painted(PANIC, BAD, drawing)).expect("a string");
     }
     let backends = &upstream.backends;
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(backends.iter().map(row));
     fit(&mut rows, drawing.width);
-    for (at, row) in rows.iter().enumerate() {
-        let state = at.checked_sub(1).and_then(|at| backends.get(at));
-        text.push_str(&line(row, &rows, state, drawing));
+    // The headings are the row of no backend.
+    let members = std::iter::once(None).chain(backends.iter().map(Some));
+    for (row, member) in rows.iter().zip(members) {
+        text.push_str(&line(row, &rows, member, drawing));
     }
     for backend in backends {
         text.push_str(&wrapped(&remarks(backend), drawing.width));
@@ -284,6 +288,16 @@ fn row(member: &BackendMember) -> [String; COLUMNS] {
         0 => backend.in_flight.to_string(),
         waiting => format!("{}+{waiting}", backend.in_flight),
     };
+    // With one decimal place, as in the JSON.
+    let rate = backend
+        .rates
+        .as_ref()
+        .map(|rates| format!("{:?}", rates.requests_s));
+    let latency = backend
+        .latency
+        .as_ref()
+        .map(|latency| millis(latency.p99_ms));
+    let failures: u64 = failed(backend).iter().map(|(count, _)| count).sum();
     [
         word(&backend.name),
         state(member),
@@ -291,20 +305,10 @@ fn row(member: &BackendMember) -> [String; COLUMNS] {
         or_dash(member.sessions),
         busy,
         format!("{}/{}", connections.open, connections.max),
-        // With one decimal place, as in the JSON.
-        or_dash(
-            backend
-                .rates
-                .as_ref()
-                .map(|it| format!("{:?}", it.requests_s)),
-        ),
-        or_dash(backend.latency.as_ref().map(|it| millis(it.p99_ms))),
+        or_dash(rate),
+        or_dash(latency),
         backend.server_errors.minute.to_string(),
-        failed(backend)
-            .iter()
-            .map(|it| it.0)
-            .sum::<u64>()
-            .to_string(),
+        failures.to_string(),
     ]
 }
 
@@ -438,10 +442,13 @@ pub(super) fn is_out(member: &BackendMember) -> bool {
 }
 
 fn colour(member: &BackendMember) -> &'static str {
-    match (&member.backend.state[..], &member.settings.activation[..]) {
-        _ if is_out(member) || is_failing(member) => BAD,
-        ("up", "" | "active") => GOOD,
-        _ => DOUBTFUL,
+    let is_active = matches!(&member.settings.activation[..], "" | "active");
+    if is_out(member) || is_failing(member) {
+        BAD
+    } else if is_active && member.backend.state == "up" {
+        GOOD
+    } else {
+        DOUBTFUL
     }
 }
 
@@ -487,16 +494,18 @@ fn failure_remarks(name: &str, backend: &Backend) -> String {
     let mut text = String::new();
     let errors = &backend.server_errors;
     if errors.minute > 0 {
-        let (minute, of) = (errors.minute, errors.responses_minute);
+        let (count, responses) = (errors.minute, errors.responses_minute);
         writeln!(
             text,
-            "    {name} answered {minute} of {of} with 5xx within the last minute"
+            "    {name} answered {count} of {responses} with 5xx within the last minute"
         )
         .expect("a string takes all");
     }
     let failures = failed(backend);
     if !failures.is_empty() {
-        let counts = failures.iter().map(|(count, it)| format!("{count} {it}"));
+        let counts = failures
+            .iter()
+            .map(|(count, token)| format!("{count} {token}"));
         let counts = counts.collect::<Vec<_>>().join(", ");
         writeln!(text, "    {name} failed within the last minute: {counts}")
             .expect("a string takes all");
@@ -509,10 +518,10 @@ fn failure_remarks(name: &str, backend: &Backend) -> String {
             &failure.detail,
         ];
         let [token, stage, request, detail] = parts.map(|text| word(text));
-        let at = moment(&failure.at);
+        let time = moment(&failure.at);
         writeln!(
             text,
-            "    {name} failed last at {at}: {token} ({stage}), request {request}: {detail}"
+            "    {name} failed last at {time}: {token} ({stage}), request {request}: {detail}"
         )
         .expect("a string takes all");
     }
@@ -535,7 +544,7 @@ fn change_at_run_time(change: &Override) -> String {
 /// A time from the API (`2030-01-31T04:00:00Z`), written so that it is clear at once that it is UTC.
 pub(super) fn moment(text: &str) -> String {
     let text = word(text);
-    match text.strip_suffix('Z').and_then(|it| it.split_once('T')) {
+    match text.strip_suffix('Z').and_then(|time| time.split_once('T')) {
         Some((day, time)) => format!("{day} {time} UTC"),
         None => text,
     }

@@ -97,20 +97,18 @@ impl Limit {
         let mut kinds = self.lock();
         loop {
             let now = now();
-            summaries(&mut kinds, now, PERIOD)
-                .into_iter()
-                .for_each(&say);
+            for summary in summaries(&mut kinds, now, PERIOD) {
+                say(summary);
+            }
+            // The time until the next summary is due; without messages that were left out, none is.
             let waiting = kinds.values().filter(|window| window.left_out.is_some());
-            let next = waiting.map(|window| PERIOD.saturating_sub(window.age(now)));
-            kinds = match next.min() {
-                None => self
-                    .0
-                    .news
-                    .wait(kinds)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(left) => {
-                    let waited = self.0.news.wait_timeout(kinds, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+            let times = waiting.map(|window| PERIOD.saturating_sub(window.age(now)));
+            let news = &self.0.news;
+            kinds = match times.min() {
+                None => news.wait(kinds).unwrap_or_else(PoisonError::into_inner),
+                Some(time) => {
+                    let result = news.wait_timeout(kinds, time);
+                    result.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }

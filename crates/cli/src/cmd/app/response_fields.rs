@@ -37,18 +37,22 @@ impl Handler for AppWithFields {
 
 fn read(path: &Path) -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
     let place = path.display();
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| Failure::Fault(format!("cannot read {place}: {error}")))?;
-    let lines = text.lines().zip(1..).filter(|(line, _)| !line.is_empty());
-    let fields = lines.map(|(line, number)| {
-        field(line).ok_or_else(|| {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Fault(format!("cannot read {place}: {error}")))?;
+    let mut fields = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.is_empty() {
+            continue;
+        }
+        let Some(name_and_value) = field(line) else {
             let example = "write `Name: value`, such as `X-Frame-Options: DENY`";
-            Failure::Fault(format!(
+            return Err(Failure::Fault(format!(
                 "{place}, line {number} is no header field; {example}"
-            ))
-        })
-    });
-    fields.collect()
+            )));
+        };
+        fields.push(name_and_value);
+    }
+    Ok(fields)
 }
 
 fn field(line: &str) -> Option<(HeaderName, HeaderValue)> {

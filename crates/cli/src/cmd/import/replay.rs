@@ -72,27 +72,30 @@ impl ReplayArgs {
         let (Some(log), Some(old), Some(new)) = (&self.replay, &self.old, &self.new) else {
             return Err(Failure::Usage("--replay needs --old and --new".to_owned()));
         };
-        let text = fs::read(log)
-            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", log.display())))?;
-        let methods = ["GET", "HEAD"].map(str::to_owned);
         let name = log.display();
-        let log = replay::read(&text, &methods);
+        let text = fs::read(log)
+            .map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+        let methods = ["GET", "HEAD"].map(str::to_owned);
+        let lines = replay::read(&text, &methods);
         let host = self.host.as_deref();
         let (mut old, mut new) = (Server::new(old, host)?, Server::new(new, host)?);
-        let mut seen = HashSet::new();
-        let of_paths = log.requests().filter(|it| it.1.starts_with('/'));
-        let requests = of_paths.filter(|it| seen.insert(*it)).take(self.max);
+        // Each request is sent once, however often the log has it.
+        let mut distinct = HashSet::new();
+        let requests = lines.requests().filter(|request| {
+            let (_, target) = *request;
+            target.starts_with('/') && distinct.insert(*request)
+        });
         let mut tally = Tally::default();
         let mut out = io::stdout();
         let mut pace = Pace::new(self.rate);
-        for (method, target) in requests {
+        for (method, target) in requests.take(self.max) {
             pace.wait();
             let differences = compare(&mut old, &mut new, method, target, &mut tally)?;
             if let Some(text) = differences {
                 writeln!(out, "{method} {target}: {text}")?;
             }
         }
-        let facts = log.facts();
+        let facts = lines.facts();
         if tally.same + tally.differ + tally.vary == 0 {
             return Err(Failure::Fault(format!(
                 "nothing was compared: {name} has no GET or HEAD request in the combined format or in JSON; \
@@ -142,19 +145,19 @@ fn compare(
     target: &str,
     tally: &mut Tally,
 ) -> Result<Option<String>, Failure> {
-    let (there, here) = (old.ask(method, target)?, new.ask(method, target)?);
-    if there == here {
+    let (old_answer, new_answer) = (old.ask(method, target)?, new.ask(method, target)?);
+    if old_answer == new_answer {
         tally.same += 1;
         return Ok(None);
     }
-    let again = old.ask(method, target)?;
+    // What the old server answers differently each time is no difference of the new one.
+    let repeated_facts = old.ask(method, target)?.facts();
+    let (old_facts, new_facts) = (old_answer.facts(), new_answer.facts());
     let mut differing = Vec::new();
-    for ((name, old), ((_, new), (_, again))) in there
-        .facts()
-        .into_iter()
-        .zip(here.facts().into_iter().zip(again.facts()))
-    {
-        if old != new && old == again {
+    for (index, (name, old)) in old_facts.iter().enumerate() {
+        let (_, new) = &new_facts[index];
+        let (_, repeated) = &repeated_facts[index];
+        if old != new && old == repeated {
             differing.push(format!("{name} {old}, here {new}"));
         }
     }
@@ -177,16 +180,16 @@ struct Answer {
 
 impl Answer {
     fn facts(&self) -> [(&'static str, String); 4] {
-        let or_none = |it: &Option<String>| it.clone().unwrap_or_else(|| "none".to_owned());
+        let or_none = |field: &Option<String>| field.clone().unwrap_or_else(|| "none".to_owned());
+        let length = match self.length {
+            Some(length) => length.to_string(),
+            None => "unknown".to_owned(),
+        };
         [
             ("status", self.status.to_string()),
             ("Location", or_none(&self.location)),
             ("Content-Type", or_none(&self.content_type)),
-            (
-                "length",
-                self.length
-                    .map_or_else(|| "unknown".to_owned(), |it| it.to_string()),
-            ),
+            ("length", length),
         ]
     }
 }
@@ -201,15 +204,13 @@ struct Server {
 
 impl Server {
     fn new(url: &str, host: Option<&str>) -> Result<Self, Failure> {
-        let rest = url
-            .strip_prefix("http://")
-            .map(|it| it.trim_end_matches('/'));
-        let authority = rest.filter(|it| !it.is_empty() && !it.contains(['/', '@', '?']));
-        let Some(authority) = authority else {
+        let behind_scheme = url.strip_prefix("http://").unwrap_or_default();
+        let authority = behind_scheme.trim_end_matches('/');
+        if authority.is_empty() || authority.contains(['/', '@', '?']) {
             let message =
                 format!("{url:?} is no URL such as http://127.0.0.1:8081; --replay asks in clear");
             return Err(Failure::Usage(message));
-        };
+        }
         Ok(Self {
             url: format!("http://{authority}"),
             authority: authority.to_owned(),
@@ -220,30 +221,27 @@ impl Server {
 
     /// Sends a request on the open connection, or on a new one if there is none or it was closed meanwhile.
     fn ask(&mut self, method: &str, target: &str) -> Result<Answer, Failure> {
-        let kept = self.open.take();
-        if let Some(connection) = kept
+        if let Some(connection) = self.open.take()
             && let Ok(answer) = self.exchange(connection, method, target)
         {
             return Ok(answer);
         }
-        let connected = self.connect();
-        connected
-            .and_then(|it| self.exchange(it, method, target))
+        self.connect()
+            .and_then(|connection| self.exchange(connection, method, target))
             .map_err(|error| Failure::Usage(format!("{method} {target} of {}: {error}", self.url)))
     }
 
     fn connect(&self) -> io::Result<BlockingClient> {
-        let has_port = self
-            .authority
-            .rsplit_once(':')
-            .is_some_and(|it| it.1.parse::<u16>().is_ok());
-        let host_and_port = if has_port {
-            self.authority.clone()
-        } else {
-            format!("{}:80", self.authority)
+        let port = self.authority.rsplit_once(':').map(|(_, port)| port);
+        // An IPv6 address has colons without a port.
+        let host_and_port = match port.map(str::parse::<u16>) {
+            Some(Ok(_)) => self.authority.clone(),
+            Some(Err(_)) | None => format!("{}:80", self.authority),
         };
-        let address = host_and_port.to_socket_addrs()?.next();
-        let address = address.ok_or_else(|| io::Error::other("its host has no address"))?;
+        let mut addresses = host_and_port.to_socket_addrs()?;
+        let Some(address) = addresses.next() else {
+            return Err(io::Error::other("its host has no address"));
+        };
         BlockingClient::connect(&ServerAddress::Tcp(address), TIMEOUT)
     }
 
@@ -276,35 +274,39 @@ impl Server {
         let head = &answer.head;
         let text = |name| {
             let value = head.headers.get(name);
-            value.map(|it| String::from_utf8_lossy(it).into_owned())
+            value.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        let mut content_type = text(CONTENT_TYPE);
+        // The response to HEAD has a length without a body.
+        let mut length = match answer.body_bytes {
+            0 => head.content_length,
+            bytes => Some(bytes),
         };
         // The bodies of error pages and redirects differ from server to server.
-        let is_own = head.status.as_u16() >= 300;
-        let length = match answer.body_bytes {
-            0 => head.content_length,
-            length => Some(length),
-        };
+        if head.status.as_u16() >= 300 {
+            (content_type, length) = (None, None);
+        }
         Answer {
             status: head.status.as_u16(),
-            location: text(LOCATION).map(|it| self.relative(&it)),
+            location: text(LOCATION).map(|location| self.relative(&location)),
             // Types and charsets are names without case (RFC 9110, section 8.3).
-            content_type: text(CONTENT_TYPE)
-                .filter(|_| !is_own)
-                .map(|it| it.to_ascii_lowercase()),
-            length: length.filter(|_| !is_own),
+            content_type: content_type.map(|value| value.to_ascii_lowercase()),
+            length,
         }
     }
 
     /// Turns a URL of this server itself into a path, so that it can be compared with the other server's.
     fn relative(&self, location: &str) -> String {
-        let own = [&self.authority, &self.host];
-        let below = own.iter().find_map(|it| {
-            let rest = location
-                .strip_prefix("http://")?
-                .strip_prefix(it.as_str())?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
-        });
-        below.unwrap_or_else(|| location.to_owned())
+        if let Some(behind_scheme) = location.strip_prefix("http://") {
+            for own in [&self.authority, &self.host] {
+                if let Some(path) = behind_scheme.strip_prefix(own.as_str())
+                    && (path.is_empty() || path.starts_with('/'))
+                {
+                    return path.to_owned();
+                }
+            }
+        }
+        location.to_owned()
     }
 }
 

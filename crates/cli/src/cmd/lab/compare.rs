@@ -53,12 +53,11 @@ fn read(path: &Path) -> Result<ResultDocument, Failure> {
     Ok(result)
 }
 
+/// Parses a percentage as a ratio: `5%` is 0.05.
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text
-        .strip_suffix('%')
-        .and_then(|number| number.parse::<f64>().ok());
-    number
-        .filter(|number| *number > 0.0 && *number < 1000.0)
-        .map(|number| number / 100.0)
-        .ok_or_else(|| "it is a percentage such as 5%".to_owned())
+    let number = text.strip_suffix('%').map(str::parse::<f64>);
+    match number {
+        Some(Ok(number)) if number > 0.0 && number < 1000.0 => Ok(number / 100.0),
+        _ => Err("it is a percentage such as 5%".to_owned()),
+    }
 }

@@ -116,13 +116,13 @@ pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
             every,
             url,
         } => {
-            let asked = crowd::CrowdRequest {
+            let request = crowd::CrowdRequest {
                 kind,
                 clients,
                 every: pause(&every)?,
                 url,
             };
-            crowd(&asked, &stop)?;
+            crowd(&request, &stop)?;
         }
         Command::Echo {
             json,
@@ -131,14 +131,14 @@ pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
             time,
             url: (transport, address),
         } => {
-            let asked = echo::EchoRequest {
+            let request = echo::EchoRequest {
                 transport,
                 address,
                 clients,
                 bytes,
                 time,
             };
-            let document = json_of(&echo::run(&asked, &stop)?)?;
+            let document = json_of(&echo::run(&request, &stop)?)?;
             std::fs::write(json, document)?;
         }
         Command::Link { round_trip, ends } => {
@@ -151,8 +151,8 @@ pub(super) fn run(args: LabExtraArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Runs the clients of a crowd until `stop`, and prints their tally.
-fn crowd(asked: &crowd::CrowdRequest, stop: &AtomicBool) -> Result<(), Failure> {
-    let tally = crowd::run(asked, stop, || {
+fn crowd(request: &crowd::CrowdRequest, stop: &AtomicBool) -> Result<(), Failure> {
+    let tally = crowd::run(request, stop, || {
         // The ready line is for the lab. Without a reader, nobody waits for it.
         let _ = writeln!(io::stdout(), "{READY}");
     })?;
@@ -188,12 +188,12 @@ fn site(text: &str) -> Result<(echo::Transport, SocketAddr), String> {
 }
 
 fn end(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
-    let parts = text.split_once('=').ok_or("it is LISTEN=TO")?;
-    let address = |text: &str| {
-        text.parse::<SocketAddr>()
-            .map_err(|error| error.to_string())
+    let (listen, to) = text.split_once('=').ok_or("it is LISTEN=TO")?;
+    let address = |text: &str| match text.parse::<SocketAddr>() {
+        Ok(address) => Ok(address),
+        Err(error) => Err(error.to_string()),
     };
-    Ok((address(parts.0)?, address(parts.1)?))
+    Ok((address(listen)?, address(to)?))
 }
 
 /// The address of a backend; `None` if there is no backend.

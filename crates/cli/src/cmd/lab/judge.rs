@@ -30,8 +30,10 @@ struct Report {
 }
 
 pub(super) fn run(args: &LabJudgeArgs) -> Result<ExitCode, Failure> {
-    let each = args.files.iter().map(|path| read(path));
-    let texts = each.collect::<Result<Vec<_>, _>>()?;
+    let mut texts = Vec::new();
+    for path in &args.files {
+        texts.push(read(path)?);
+    }
     let judgements = match judge(&texts) {
         Ok(judgements) => judgements,
         Err(fault) => {
@@ -59,12 +61,12 @@ pub(super) fn run(args: &LabJudgeArgs) -> Result<ExitCode, Failure> {
 fn read(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
-    let done = if name == "-" {
+    let result = if name == "-" {
         io::stdin().lock().take(BYTES_MAX).read_to_end(&mut bytes)
     } else {
         std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes))
     };
-    done.map_err(|error| Failure::Fault(format!("cannot read {name}: {error}")))?;
+    result.map_err(|error| Failure::Fault(format!("cannot read {name}: {error}")))?;
     Ok((name, String::from_utf8_lossy(&bytes).into_owned()))
 }
 

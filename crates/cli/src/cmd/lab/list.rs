@@ -23,9 +23,9 @@ pub(super) struct LabListArgs {
 }
 
 pub(super) fn run(args: &LabListArgs) -> Result<ExitCode, Failure> {
-    let all: Vec<String> = builtin::names().map(str::to_owned).collect();
+    let builtin_names: Vec<String> = builtin::names().map(str::to_owned).collect();
     let names = if args.experiments.is_empty() {
-        &all
+        &builtin_names
     } else {
         &args.experiments
     };
@@ -41,14 +41,14 @@ pub(super) fn run(args: &LabListArgs) -> Result<ExitCode, Failure> {
                 let cases = experiment.claims.iter().map(|claim| claim.cases.len());
                 let claims: usize = cases.sum();
                 writeln!(out, "{:<14} {}", experiment.name, experiment.question)?;
-                let whole = plan(&experiment, 0);
-                writeln!(out, "{:<14} {claims} claims, {whole}", "")?;
+                let whole_plan = plan(&experiment, 0);
+                writeln!(out, "{:<14} {claims} claims, {whole_plan}", "")?;
                 say_reach(&mut out, &experiment)?;
                 if let Ok(quick) = builtin::experiment(name, true) {
                     writeln!(out, "{:<14} --quick: {}", "", plan(&quick, 0))?;
                 }
-                if let Ok(own) = builtin::experiment(name, published()) {
-                    writeln!(out, "{:<14} --published: {}", "", plan(&own, 0))?;
+                if let Ok(published_form) = builtin::experiment(name, published()) {
+                    writeln!(out, "{:<14} --published: {}", "", plan(&published_form, 0))?;
                 }
             }
             Err(faults) => {

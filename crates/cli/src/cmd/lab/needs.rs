@@ -48,20 +48,21 @@ pub(super) fn check(
 ) -> Result<(), Failure> {
     // The servers and the load generator inherit this limit.
     raise_limit();
-    let refusal = doctor::refusal(experiment);
-    if let Some(refusal) = refusal.map_err(|report| Failure::of_report(&report))? {
+    let refusal = doctor::refusal(experiment).map_err(|report| Failure::of_report(&report))?;
+    if let Some(refusal) = refusal {
         let words = format!("gate {}: {}", refusal.gate, refusal.words);
         return Err(Failure::Fault(words));
     }
-    let lacks = doctor::lacks(experiment, &programs(modules)?);
-    let lacks = lacks.map_err(|report| Failure::of_report(&report))?;
+    let lacks = doctor::lacks(experiment, &programs(modules)?)
+        .map_err(|report| Failure::of_report(&report))?;
     if is_to_install {
-        let installed = lacks.install();
-        return installed.map_err(|error| Failure::Fault(error.to_string()));
+        let result = lacks.install();
+        return result.map_err(|error| Failure::Fault(error.to_string()));
     }
-    lacks.message().map_or(Ok(()), |what| {
-        Err(Failure::Fault(format!(
-            "{what}\n`lab run --install` installs packages and fetches jars"
-        )))
-    })
+    match lacks.message() {
+        None => Ok(()),
+        Some(message) => Err(Failure::Fault(format!(
+            "{message}\n`lab run --install` installs packages and fetches jars"
+        ))),
+    }
 }

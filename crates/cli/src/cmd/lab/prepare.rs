@@ -34,7 +34,10 @@ pub(super) fn run(args: &LabPrepareArgs) -> Result<(), Failure> {
         return list();
     };
     let software = then::find(name).ok_or_else(|| {
-        let names: Vec<&str> = then::all().iter().map(|it| it.name.as_str()).collect();
+        let names: Vec<&str> = then::all()
+            .iter()
+            .map(|software| software.name.as_str())
+            .collect();
         Failure::Usage(format!(
             "no software `{name}`; there is {}",
             names.join(" ")
@@ -51,8 +54,9 @@ pub(super) fn run(args: &LabPrepareArgs) -> Result<(), Failure> {
             io::stderr(),
             "preparing {name}; building takes some minutes"
         )?;
-        let prepared = software.prepare(&out, &args.source);
-        prepared.map_err(|fault| Failure::Fault(fault.to_string()))?;
+        software
+            .prepare(&out, &args.source)
+            .map_err(|fault| Failure::Fault(fault.to_string()))?;
     }
     writeln!(io::stdout(), "{name} is in {}", out.display())?;
     if args.check {
@@ -68,8 +72,8 @@ fn check(name: &str, out: PathBuf) -> Result<(), Failure> {
     }
     let programs = needs::programs(&[(name.to_owned(), out)])?;
     let space = format!("catamaran-lab.{}", std::process::id());
-    let figures = reproduce::reproduce(name, &programs, &space);
-    let figures = figures.map_err(|fault| Failure::Fault(fault.to_string()))?;
+    let figures = reproduce::reproduce(name, &programs, &space)
+        .map_err(|fault| Failure::Fault(fault.to_string()))?;
     let mut stdout = io::stdout().lock();
     writeln!(
         stdout,
@@ -77,9 +81,10 @@ fn check(name: &str, out: PathBuf) -> Result<(), Failure> {
         "a request of", "figure", "published", "expected", "measured"
     )?;
     for figure in &figures {
-        let published = figure
-            .published
-            .map_or_else(String::new, |it| format!("{it:.1}"));
+        let published = match figure.published {
+            Some(published) => format!("{published:.1}"),
+            None => String::new(),
+        };
         let verdict = if figure.holds() { "" } else { "  differs" };
         writeln!(
             stdout,

@@ -39,10 +39,10 @@ pub(super) fn run(args: &LabReportArgs) -> Result<ExitCode, Failure> {
     write_result(&store, &document)?;
     write_reports(&store, &document)?;
     if let Some(name) = &args.picture {
-        let none = || Failure::Fault(format!("no cell has the measure {name}"));
-        let svg = report::picture(&document, name).ok_or_else(none)?;
-        let written = store.write(&format!("{name}.svg"), svg.as_bytes());
-        written.map_err(fault)?;
+        let no_measure = || Failure::Fault(format!("no cell has the measure {name}"));
+        let svg = report::picture(&document, name).ok_or_else(no_measure)?;
+        let result = store.write(&format!("{name}.svg"), svg.as_bytes());
+        result.map_err(fault)?;
     }
     write!(io::stdout(), "{}", report::terminal(&document))?;
     Ok(ExitCode::SUCCESS)

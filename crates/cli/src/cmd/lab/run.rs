@@ -85,8 +85,8 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
         Some(directory) => resume(directory, args)?,
         None => begin(args)?,
     };
-    let from = resumed.runs.iter().map(|run| run.round + 1).max();
-    let planned = plan(&experiment, from.unwrap_or(0));
+    let next_round = resumed.runs.iter().map(|run| run.round + 1).max();
+    let planned = plan(&experiment, next_round.unwrap_or(0));
     writeln!(io::stderr(), "{}: {planned}", experiment.name)?;
     say_reach(&experiment)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -100,7 +100,7 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
         space: format!("catamaran-lab.{}", std::process::id()),
         stop: Arc::clone(&stop),
     };
-    let asked = RoundsRequest {
+    let request = RoundsRequest {
         experiment: &experiment,
         driver: &driver,
         stop: &stop,
@@ -109,10 +109,10 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
         published: resumed.published,
         servers: resumed.servers,
     };
-    let ended = rounds::run(asked, &mut store, &mut |event| {
+    let result = rounds::run(request, &mut store, &mut |event| {
         print_progress(&experiment, event);
     });
-    finish(&store, ended)
+    finish(&store, result)
 }
 
 /// Prints, before the runs begin, which claims the plan cannot show.
@@ -177,11 +177,13 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
-    let directory = args.out.clone();
-    let directory = directory.unwrap_or_else(|| default_directory(&experiment, now));
+    let directory = match &args.out {
+        Some(directory) => directory.clone(),
+        None => default_directory(&experiment, now),
+    };
     let host = Host::read(now, profile::NAME);
-    if let Some(said) = host.slow_build() {
-        writeln!(io::stderr(), "warning: {said}")?;
+    if let Some(warning) = host.slow_build() {
+        writeln!(io::stderr(), "warning: {warning}")?;
     }
     let store = Store::create(&directory, &experiment, &host).map_err(fault)?;
     Ok((store, experiment, ResumedResult::default()))
@@ -210,8 +212,9 @@ fn resume(
         let directory = directory.display();
         return Err(Failure::Fault(format!("{directory} {obstacle}")));
     }
-    let planned = args.rounds.filter(|rounds| *rounds != experiment.rounds);
-    if let Some(rounds) = planned {
+    if let Some(rounds) = args.rounds
+        && rounds != experiment.rounds
+    {
         if !screen::is_unseen(&experiment, &stored.runs) {
             return Err(Failure::Usage(format!(
                 "{} has six rounds or more of the {} that were planned: looks at them rest on that number. Go on without \
@@ -240,8 +243,8 @@ fn resume(
 /// Why the rounds of a result cannot continue, and what to do; `None` if they can.
 fn obstacle(experiment: &Experiment, host: &Host, args: &LabRunArgs) -> Option<String> {
     let now = Host::read(host.started_at_s, profile::NAME);
-    if let Some(what) = host.differs_from(&now) {
-        return Some(format!("cannot go on: {what}; begin anew with --out"));
+    if let Some(difference) = host.differs_from(&now) {
+        return Some(format!("cannot go on: {difference}; begin anew with --out"));
     }
     if experiment.is_against && args.against.is_none() {
         return Some("compares two binaries: name the older one again with --against".to_owned());
@@ -254,9 +257,9 @@ fn obstacle(experiment: &Experiment, host: &Host, args: &LabRunArgs) -> Option<S
 }
 
 /// Writes and prints the conclusions from the runs, and returns the exit code.
-fn finish(store: &Store, ended: Result<Rounds, RoundsFault>) -> Result<ExitCode, Failure> {
+fn finish(store: &Store, result: Result<Rounds, RoundsFault>) -> Result<ExitCode, Failure> {
     let directory = store.directory().display();
-    let (code, is_complete) = match &ended {
+    let (code, is_complete) = match &result {
         Ok(Rounds {
             is_complete: true, ..
         }) => (ExitCode::SUCCESS, true),

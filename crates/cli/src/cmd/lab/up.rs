@@ -51,8 +51,9 @@ pub(super) fn run(args: &LabUpArgs) -> Result<ExitCode, Failure> {
     };
     let whole = builtin::experiment(&args.experiment, form)
         .map_err(|report| Failure::of_report(&report))?;
-    let cell = whole.choose(&args.cell);
-    let cell = cell.map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
+    let cell = whole
+        .choose(&args.cell)
+        .map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
     let experiment = whole.only(cell);
     needs::check(&experiment, &args.module, args.install)?;
     look::show(LookSubject {

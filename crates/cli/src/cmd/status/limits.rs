@@ -39,12 +39,17 @@ pub(super) fn text(list: &LimitList) -> String {
         text.push_str("refused most often:\n");
     }
     for key in &list.refused {
-        let about = match key.excess {
+        let deviation = match key.excess {
             0 => String::new(),
             excess => format!(" (at most {excess} less)"),
         };
-        let shown = key.key.escape_debug();
-        writeln!(text, "  {} {shown}: {}{about}", key.limit, key.count).expect("a string");
+        let client_key = key.key.escape_debug();
+        writeln!(
+            text,
+            "  {} {client_key}: {}{deviation}",
+            key.limit, key.count
+        )
+        .expect("a string");
     }
     text
 }
