@@ -43,19 +43,17 @@ pub(crate) fn update(root: &Path, checkout: &Path) -> anyhow::Result<()> {
         "{} has no `crates`: clone https://github.com/rustsec/advisory-db",
         checkout.display()
     );
-    let said = |format: &str| {
-        let place = checkout.to_string_lossy();
-        let words = ["-C", &place, "log", "-1", "--date=short", format];
+    let last_commit = |format: &str| {
+        let repository = checkout.to_string_lossy();
+        let words = ["-C", &repository, "log", "-1", "--date=short", format];
         Ok::<_, anyhow::Error>(program("git", &words).output()?.trim().to_owned())
     };
     let entries = fs::read_dir(&crates)?.collect::<Result<Vec<_>, _>>()?;
-    let names = entries
-        .iter()
-        .filter_map(|it| it.file_name().into_string().ok());
+    let names = entries.iter().map(|entry| entry.file_name().into_string());
     let index = Index {
-        commit: said("--format=%H")?,
-        date: said("--format=%cd")?,
-        crates: names.collect(),
+        commit: last_commit("--format=%H")?,
+        date: last_commit("--format=%cd")?,
+        crates: names.filter_map(Result::ok).collect(),
     };
     let folder = root.join(FOLDER);
     if folder.exists() {

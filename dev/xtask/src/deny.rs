@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 
 use crate::advisories;
 use crate::step::{program, say};
@@ -18,21 +18,22 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let tools = root
         .join("target/tools")
         .join(format!("{CARGO_DENY}-{VERSION}"));
-    let ours = tools.join("bin").join(CARGO_DENY);
-    let ours = ours.to_str().context("the checkout's path is not UTF-8")?;
+    let own_path = tools.join("bin").join(CARGO_DENY);
+    let own = own_path
+        .to_str()
+        .context("the checkout's path is not UTF-8")?;
     let name = if is_pinned(CARGO_DENY) {
         CARGO_DENY
     } else {
-        if !is_pinned(ours) {
+        if !is_pinned(own) {
             fetch(&tools)?;
         }
-        if !is_pinned(ours) {
-            bail!(
-                "{ours} is not {CARGO_DENY} {VERSION}; remove {}",
-                tools.display()
-            );
-        }
-        ours
+        ensure!(
+            is_pinned(own),
+            "{own} is not {CARGO_DENY} {VERSION}; remove {}",
+            tools.display()
+        );
+        own
     };
     // The first run fetches crates that only other platforms use; the second reads the advisories that this
     // repository holds.

@@ -168,15 +168,14 @@ pub(crate) fn untraced(root: &Path) -> anyhow::Result<Vec<String>> {
 /// Whether a line has a ratio, an interval or a quantity of time or memory with its unit.
 fn has_figure(line: &str) -> bool {
     let words: Vec<&str> = line.split([' ', '(', '[', ',']).collect();
-    let is_number = |word: &str| word.starts_with(|it: char| it.is_ascii_digit());
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches(['.', ';', ':', ')', '|']));
+    let is_interval_or_percentage =
+        |word: &&str| is_number(word) && (word.contains("..") || word.ends_with('%'));
+    let is_quantity = |pair: &[&str]| is_number(pair[0]) && is_unit(pair[1]);
     line.contains('×')
-        || words
-            .iter()
-            .any(|word| is_number(word) && (word.contains("..") || word.ends_with('%')))
-        || words
-            .windows(2)
-            .any(|pair| is_number(pair[0]) && is_unit(pair[1]))
+        || words.iter().any(is_interval_or_percentage)
+        || words.windows(2).any(is_quantity)
 }
 
 fn pages(root: &Path) -> anyhow::Result<Vec<PageFile>> {
@@ -203,9 +202,8 @@ pub(crate) fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
             continue;
         }
         let text = fs::read_to_string(&file)?;
-        let result = serde_json::from_str(&text);
-        let result: LabResult =
-            result.with_context(|| format!("{} is no result", file.display()))?;
+        let result: LabResult = serde_json::from_str(&text)
+            .with_context(|| format!("{} is no result", file.display()))?;
         ensure!(
             !result.is_quick,
             "{} is of a short form, which decides nothing: commit one of a whole or published form",
@@ -213,7 +211,7 @@ pub(crate) fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
         );
         results.push((entry.file_name().to_string_lossy().into_owned(), result));
     }
-    results.sort_by(|(one, _), (other, _)| one.cmp(other));
+    results.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(results)
 }
 
@@ -221,16 +219,20 @@ pub(crate) fn load(folder: &Path) -> anyhow::Result<Vec<(String, LabResult)>> {
 fn table(results: &[(String, LabResult)]) -> anyhow::Result<String> {
     let mut table = String::from("| | ratio | report |\n|---|---|---|\n");
     for figure in FIGURES {
-        let result = results.iter().find(|(folder, _)| folder == figure.result);
-        let (_, result) = result.with_context(|| format!("docs/lab has no {}", figure.result))?;
-        let is_meant =
+        let found = results.iter().find(|(folder, _)| folder == figure.result);
+        let (_, result) = found.with_context(|| format!("docs/lab has no {}", figure.result))?;
+        let has_name_and_case =
             |claim: &&LabClaim| claim.says == figure.claim && claim.case() == figure.case;
-        let claim = result.claims.iter().find(is_meant).with_context(|| {
-            format!(
-                "docs/lab/{} has no claim {:?} ({})",
-                figure.result, figure.claim, figure.case
-            )
-        })?;
+        let claim = result
+            .claims
+            .iter()
+            .find(has_name_and_case)
+            .with_context(|| {
+                format!(
+                    "docs/lab/{} has no claim {:?} ({})",
+                    figure.result, figure.claim, figure.case
+                )
+            })?;
         if claim.verdict == SHOWN {
             let (text, ratio, name) = (figure.text, claim.ratio(), figure.result);
             writeln!(
@@ -256,8 +258,7 @@ fn measured(results: &[(String, LabResult)]) -> String {
     let mut page = String::from(INTRODUCTION);
     for (folder, result) in results {
         let decided = result.claims.iter().filter(|claim| claim.is_decided());
-        let decided: Vec<String> = decided.map(LabClaim::row).collect();
-        let open = result.claims.len() - decided.len();
+        let rows: Vec<String> = decided.map(LabClaim::row).collect();
         let form = if result.is_published {
             "published form"
         } else {
@@ -268,16 +269,16 @@ fn measured(results: &[(String, LabResult)]) -> String {
             "\n## {folder}: {}\n\n[Report](lab/{folder}/report.md), {form} of `{}`. {} of {} claims are decided.\n",
             result.question,
             result.name,
-            decided.len(),
-            decided.len() + open,
+            rows.len(),
+            result.claims.len(),
         );
-        let _ = if decided.is_empty() {
+        let _ = if rows.is_empty() {
             writeln!(page, "\n{}", result.answer)
         } else {
             writeln!(
                 page,
                 "\n| claim | measure | verdict | ratio |\n|---|---|---|---|\n{}",
-                decided.join("\n")
+                rows.join("\n")
             )
         };
     }
@@ -321,16 +322,18 @@ impl LabClaim {
     }
 
     fn row(&self) -> String {
-        let word = WORDS.iter().find(|(verdict, _)| *verdict == self.verdict);
-        let word = word.map_or("", |(_, word)| word);
+        let word = match WORDS.iter().find(|(verdict, _)| *verdict == self.verdict) {
+            Some((_, word)) => word,
+            None => "",
+        };
         let against = match self.as_expected {
             Some(false) => ", against it",
             Some(true) | None => "",
         };
-        let case = match self.case() {
-            case if case.is_empty() => case,
-            case => format!(" ({case})"),
-        };
+        let mut case = self.case();
+        if !case.is_empty() {
+            case = format!(" ({case})");
+        }
         format!(
             "| {}{case} | {} | {word}{against} | {} |",
             self.says,

@@ -35,16 +35,14 @@ impl Graph {
             .context("cargo metadata")?;
         let mut packages = BTreeMap::new();
         for package in &metadata.packages {
-            let member = metadata.workspace_members.contains(&package.id);
-            let folder = package
-                .manifest_path
-                .parent()
-                .and_then(|path| path.file_name());
+            let is_member = metadata.workspace_members.contains(&package.id);
+            let manifest = &package.manifest_path;
+            let folder = manifest.parent().and_then(|path| path.file_name());
             packages.insert(
                 package.id.repr.clone(),
                 Package {
                     name: package.name.to_string(),
-                    folder: folder.filter(|_| member).map(str::to_owned),
+                    folder: folder.filter(|_| is_member).map(str::to_owned),
                     ..Package::default()
                 },
             );
@@ -67,14 +65,14 @@ impl Graph {
                 let Some(first) = kinds.next() else {
                     continue;
                 };
-                let dev_only = first.kind == DependencyKind::Development
+                let is_for_tests = first.kind == DependencyKind::Development
                     && kinds.all(|kind| kind.kind == DependencyKind::Development);
-                let set = if dev_only {
+                let dependencies = if is_for_tests {
                     &mut package.dev
                 } else {
                     &mut package.normal
                 };
-                set.insert(dependency.pkg.repr);
+                dependencies.insert(dependency.pkg.repr);
             }
         }
         Ok(Self { packages })
@@ -89,19 +87,19 @@ impl Graph {
 
     /// The packages that `id` depends on directly or indirectly, without `id`.
     pub(crate) fn closure(&self, id: &str) -> BTreeSet<&str> {
-        let mut seen = BTreeSet::new();
+        let mut found = BTreeSet::new();
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             let Some(package) = self.packages.get(id) else {
                 continue;
             };
             for dependency in &package.normal {
-                if seen.insert(dependency.as_str()) {
+                if found.insert(dependency.as_str()) {
                     open.push(dependency);
                 }
             }
         }
-        seen
+        found
     }
 }
 
@@ -121,18 +119,14 @@ impl Graph {
             };
             graph.packages.insert((*folder).to_owned(), package);
         }
-        for name in rows
-            .iter()
-            .flat_map(|(_, normal, dev)| normal.iter().chain(*dev))
-        {
-            let package = || Package {
-                name: (*name).to_owned(),
-                ..Package::default()
-            };
-            graph
-                .packages
-                .entry((*name).to_owned())
-                .or_insert_with(package);
+        for (_, normal, dev) in rows {
+            for name in normal.iter().chain(*dev) {
+                let entry = graph.packages.entry((*name).to_owned());
+                entry.or_insert_with(|| Package {
+                    name: (*name).to_owned(),
+                    ..Package::default()
+                });
+            }
         }
         graph
     }

@@ -24,8 +24,8 @@ use crate::test::target_directory;
 pub(crate) fn run(steps: &mut Steps, checkout: &Path, binary: &Path) -> anyhow::Result<()> {
     let target = target_directory(checkout)?;
     let package = package::of_binary(steps, checkout, binary, None)?;
-    let next = format!("{VERSION}+next");
-    let next = package::of_binary(steps, checkout, binary, Some(&next))?;
+    let next_version = format!("{VERSION}+next");
+    let next = package::of_binary(steps, checkout, binary, Some(&next_version))?;
     let folder = target.join("installed");
     let tar = steps.run("a clean Debian", || root::make(&folder))?;
     let clean = steps.run("boot it", || CleanRoot::boot(&tar, &folder))?;
@@ -100,30 +100,33 @@ fn three_lines(clean: &CleanRoot, package: &Path) -> anyhow::Result<()> {
 
 /// Installs the next version while clients send requests.
 fn upgrade(clean: &CleanRoot, next: &Path) -> anyhow::Result<()> {
-    let main = "systemctl show -P MainPID catamaran";
-    let old = clean.run(main)?.trim().to_owned();
+    let main_process = "systemctl show -P MainPID catamaran";
+    let old_process = clean.run(main_process)?.trim().to_owned();
     let load = clean.start(&format!(
         "catamaran bench -k -n {REQUESTS} -c 8 --rate {RATE} --json http://127.0.0.1/"
     ))?;
     // The load has begun when the access log has lines of its page.
     clean.run(&format!(
-        "timeout 60 sh -c 'until test $({LOGGED}{old} | wc -l) -gt 20; do :; done'"
+        "timeout 60 sh -c 'until test $({LOGGED}{old_process} | wc -l) -gt 20; do :; done'"
     ))?;
     let name = root::name(next)?;
-    let said = clean.run(&format!("apt-get install -y ./{name} 2>&1"))?;
-    let new = clean.run(main)?.trim().to_owned();
-    ensure!(new != old, "the old process still serves: {said}");
+    let apt_output = clean.run(&format!("apt-get install -y ./{name} 2>&1"))?;
+    let new_process = clean.run(main_process)?.trim().to_owned();
+    ensure!(
+        new_process != old_process,
+        "the old process still serves: {apt_output}"
+    );
     clean.run(&format!(
-        "timeout 60 sh -c 'until test $({LOGGED}{new} | wc -l) -gt 20; do :; done'"
+        "timeout 60 sh -c 'until test $({LOGGED}{new_process} | wc -l) -gt 20; do :; done'"
     ))?;
     let output = load.wait_with_output()?;
     let document: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-    let [done, failed] = counts(&document).context("bench printed another document")?;
+    let [requests, failed] = counts(&document).context("bench printed another document")?;
     say(&format!(
-        "{failed} of {done} failed while process {new} took over from {old}"
+        "{failed} of {requests} failed while process {new_process} took over from {old_process}"
     ));
-    ensure!(done == REQUESTS && failed == 0, "{document:#}");
+    ensure!(requests == REQUESTS && failed == 0, "{document:#}");
     clean.run("dpkg-query --show catamaran | grep -F +next && systemctl is-active catamaran")?;
     Ok(())
 }
@@ -131,11 +134,15 @@ fn upgrade(clean: &CleanRoot, next: &Path) -> anyhow::Result<()> {
 fn purge(clean: &CleanRoot, before: &[String]) -> anyhow::Result<()> {
     clean.run("apt-get purge -y catamaran")?;
     let after = clean.files()?;
-    let left: Vec<&String> = after.iter().filter(|it| !before.contains(*it)).collect();
-    ensure!(left.is_empty(), "purge leaves {left:?}");
-    let is_left = "pgrep catamaran; systemctl list-units --all --plain --no-legend 'catamaran*'";
-    let left = clean.run(&format!("{is_left}; true"))?;
-    ensure!(left.trim().is_empty(), "purge leaves {left}");
+    let files: Vec<&String> = after
+        .iter()
+        .filter(|file| !before.contains(*file))
+        .collect();
+    ensure!(files.is_empty(), "purge leaves {files:?}");
+    let list = "pgrep catamaran; systemctl list-units --all --plain --no-legend 'catamaran*'";
+    // `pgrep` fails if it finds nothing, which is right here.
+    let running = clean.run(&format!("{list}; true"))?;
+    ensure!(running.trim().is_empty(), "purge leaves {running}");
     say(&format!("{} files, as before", after.len()));
     Ok(())
 }

@@ -15,8 +15,7 @@ use crate::test::target_directory;
 pub(crate) fn run(steps: &mut Steps, root: &Path) -> anyhow::Result<()> {
     let folder = target_directory(root)?.join("libraries");
     let target = folder.to_str().context("target is not UTF-8")?;
-    let packages = NAMES.iter().flat_map(|name| ["--package", name]);
-    let packages: Vec<&str> = packages.collect();
+    let packages: Vec<&str> = NAMES.iter().flat_map(|name| ["--package", name]).collect();
     steps.run("publish dry", || {
         // `--no-verify`: the packages are built below, as part of the application.
         let publish = ["publish", "--dry-run", "--no-verify", "--allow-dirty"];
@@ -52,17 +51,20 @@ fn unpack(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     for name in NAMES {
         let crate_name = format!("{name}-{VERSION}");
         let archive = folder.join(format!("package/{crate_name}.crate"));
-        let size = fs::metadata(&archive).with_context(|| archive.display().to_string())?;
+        let size = fs::metadata(&archive)
+            .with_context(|| archive.display().to_string())?
+            .len();
         program("tar", &["--extract", "--gzip", "--file"])
             .args(&[&archive.to_string_lossy()])
             .args(&["--directory", &place.to_string_lossy()])
             .finish()?;
         let directory = place.join(&crate_name);
         for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "src/lib.rs"] {
-            let there = fs::metadata(directory.join(file)).is_ok_and(|it| it.len() > 0);
-            ensure!(there, "{crate_name}.crate has no {file}");
+            let metadata = fs::metadata(directory.join(file));
+            let has_file = metadata.is_ok_and(|metadata| metadata.len() > 0);
+            ensure!(has_file, "{crate_name}.crate has no {file}");
         }
-        say(&format!("{:>4} KiB  {crate_name}", size.len() / 1024));
+        say(&format!("{:>4} KiB  {crate_name}", size / 1024));
         unpacked.push(directory);
     }
     Ok(unpacked)

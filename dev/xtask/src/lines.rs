@@ -3,7 +3,7 @@
 //! Lines that are blank or comments are not counted. Test code is what [`tidy`](crate::tidy) takes for it, and all
 //! code of crates that only tests use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context;
@@ -20,21 +20,17 @@ pub(crate) fn run(root: &Path, against: Option<&str>) -> anyhow::Result<()> {
             .transpose()?,
     };
     say(&row("crate", "source", "tests"));
-    let before = table.before.iter().flat_map(|it| it.crates.keys());
-    let mut names: Vec<&String> = before.chain(table.here.crates.keys()).collect();
-    names.sort_unstable();
-    names.dedup();
+    // A crate may be in one of the two only.
+    let sizes = table.before.iter().chain([&table.here]);
+    let names: BTreeSet<&String> = sizes.flat_map(|sizes| sizes.crates.keys()).collect();
     for name in names {
         let source = table.cell(|sizes| sizes.lines(name).source);
-        say(&row(
-            name,
-            &source,
-            &table.cell(|sizes| sizes.lines(name).tests),
-        ));
+        let tests = table.cell(|sizes| sizes.lines(name).tests);
+        say(&row(name, &source, &tests));
     }
-    let source = table.cell(|sizes| sizes.crates.values().map(|it| it.source).sum());
-    let tests = table.cell(|sizes| sizes.crates.values().map(|it| it.tests).sum());
-    say(&row("sum", &source, &tests));
+    let all_source = table.cell(|sizes| sizes.crates.values().map(|lines| lines.source).sum());
+    let all_tests = table.cell(|sizes| sizes.crates.values().map(|lines| lines.tests).sum());
+    say(&row("sum", &all_source, &all_tests));
     say(&row("words of docs", &table.cell(|sizes| sizes.words), ""));
     say(&row("files", &table.cell(|sizes| sizes.files), ""));
     Ok(())
@@ -87,8 +83,10 @@ impl Sizes {
         };
         for (path, text) in texts(root, commit)? {
             if path.ends_with(".md") {
-                let is_counted = path != REFERENCE && !is_of_result(&path);
-                sizes.words += usize::from(is_counted) * text.split_whitespace().count();
+                // Generated pages are not counted.
+                if path != REFERENCE && !is_of_result(&path) {
+                    sizes.words += text.split_whitespace().count();
+                }
                 continue;
             }
             let source = Source::parse(&path, &text)?;
@@ -105,7 +103,9 @@ impl Sizes {
 
 impl Lines {
     fn add(&mut self, source: &Source) {
-        let is_for_tests = FOR_TESTS.iter().any(|it| source.path.starts_with(it));
+        let is_for_tests = FOR_TESTS
+            .iter()
+            .any(|folder| source.path.starts_with(folder));
         for (index, line) in source.text.lines().enumerate() {
             let line = line.trim_start();
             if line.is_empty() || line.starts_with("//") {
@@ -128,10 +128,11 @@ fn texts(root: &Path, commit: Option<&str>) -> anyhow::Result<BTreeMap<String, S
     words.extend(["--", "*.rs", "docs/*.md"]);
     let mut texts = BTreeMap::<String, String>::new();
     for line in git(root, &words)?.split_terminator('\n') {
-        let (path, line) = line.split_once('\0').context("git grep names no path")?;
-        let path = path.split_once(':').map_or(path, |it| it.1);
+        let (place, content) = line.split_once('\0').context("git grep names no path")?;
+        // With a commit, its name is before the path.
+        let path = place.split_once(':').map_or(place, |(_, path)| path);
         let text = texts.entry(path.to_owned()).or_default();
-        text.push_str(line);
+        text.push_str(content);
         text.push('\n');
     }
     Ok(texts)

@@ -42,8 +42,8 @@ use crate::step::{Steps, cargo};
 #[expect(clippy::print_stderr, reason = "a command-line tool reports on stderr")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match arguments.as_slice() {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
         ["ci"] => ci(),
         ["needs"] => run(|steps, _| test::install(steps)),
         ["test", words @ ..] => test::command(words),
@@ -95,12 +95,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// All checks that a change must pass, the fastest first.
 fn ci() -> anyhow::Result<()> {
     run(|steps, root| {
         steps.run("fmt", || cargo(root, &["fmt", "--all", "--check"]).finish())?;
         steps.run("clippy", || {
-            let lint = ["clippy", "--workspace", "--all-targets", "--quiet"];
-            cargo(root, &lint)
+            let all = ["clippy", "--workspace", "--all-targets", "--quiet"];
+            cargo(root, &all)
                 .args(&["--", "--deny", "warnings"])
                 .finish()
         })?;
@@ -108,8 +109,8 @@ fn ci() -> anyhow::Result<()> {
         for features in ["", "threads", "uring"] {
             let name = format!("connector with features {features:?}");
             steps.run(&name, || {
-                let lint = ["clippy", "--package", "catamaran-connector", "--quiet"];
-                cargo(root, &lint)
+                let connector = ["clippy", "--package", "catamaran-connector", "--quiet"];
+                cargo(root, &connector)
                     .args(&["--no-default-features", "--features", features])
                     .args(&["--", "--deny", "warnings"])
                     .finish()
@@ -139,11 +140,11 @@ fn ci() -> anyhow::Result<()> {
     })
 }
 
+/// Does `work` in the root of the workspace, then prints how long each step took.
 fn run(work: impl FnOnce(&mut Steps, &Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
     // The directory is read when the program runs, not when it is built, because checkouts may share a target
     // directory.
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
-    let manifest = manifest.context("run this as `cargo xtask`")?;
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
     let root = Path::new(&manifest)
         .ancestors()
         .nth(2)

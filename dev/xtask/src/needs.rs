@@ -58,10 +58,13 @@ pub(crate) fn of_tests() -> Vec<Need> {
         lintian(),
         valgrind(),
     ];
-    let mut all = needs::of_targets();
-    let others: Vec<Need> = tools.into_iter().filter(|it| !all.contains(it)).collect();
-    all.extend(others);
-    all
+    let mut needs = needs::of_targets();
+    for tool in tools {
+        if !needs.contains(&tool) {
+            needs.push(tool);
+        }
+    }
+    needs
 }
 
 /// lintian, which finds faults of Debian packages.
@@ -156,10 +159,10 @@ pub(crate) fn fetch_parsers() -> anyhow::Result<()> {
     .arg("--requirement")
     .arg(&list);
     let output = pip.output().context("cannot run python3 -m pip")?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(
         output.status.success(),
-        "pip could not fetch {}: {said}",
+        "pip could not fetch {}: {errors}",
         PARSERS.trim_end()
     );
     // The stamp is written last: if it exists, all packages do.

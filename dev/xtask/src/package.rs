@@ -61,7 +61,7 @@ impl Options {
                 "--binary" => options.binary = Some(words.next()?.into()),
                 "--version" => options.version = Some((*words.next()?).to_owned()),
                 "--profile" => {
-                    let profile = words.next().filter(|it| PROFILES.contains(it))?;
+                    let profile = words.next().filter(|name| PROFILES.contains(name))?;
                     (*profile).clone_into(&mut options.profile);
                 }
                 "--only" => {
@@ -74,9 +74,12 @@ impl Options {
                 _ => return None,
             }
         }
-        let is_packing = options.binary.is_some();
-        let is_building = options.twice || options.only.is_some();
-        let is_valid = !(is_packing && is_building) && (is_packing || options.version.is_none());
+        // `--twice` and `--only` are for builds; `--version` is for a binary that was built already.
+        let is_valid = if options.binary.is_some() {
+            !options.twice && options.only.is_none()
+        } else {
+            options.version.is_none()
+        };
         is_valid.then_some(options)
     }
 }
@@ -173,6 +176,7 @@ impl<'a> Release<'a> {
     }
 }
 
+/// Builds for the targets that are wanted, and packs what was built.
 fn make(steps: &mut Steps, order: &Order<'_>) -> anyhow::Result<()> {
     let Order { options, out, .. } = *order;
     if options.only.is_none() && out.exists() {
@@ -190,13 +194,19 @@ fn make(steps: &mut Steps, order: &Order<'_>) -> anyhow::Result<()> {
         let built = steps.run(&format!("build for {triple}"), || build.binary(triple))?;
         strip(&built, out, name)
     };
-    let gnu = (options.only != Some(Kind::Static)).then(|| binary(GNU, "gnu"));
-    let gnu = gnu.transpose()?;
-    let musl = (options.only != Some(Kind::Deb)).then(|| binary(MUSL, "musl"));
-    let musl = musl.transpose()?;
-    let any = gnu.as_ref().or(musl.as_ref());
-    let stage = &any.context("one of them is built")?.stage;
-    let version = version_of(&stage.join("release/catamaran"))?;
+    let gnu = match options.only {
+        Some(Kind::Static) => None,
+        Some(Kind::Deb) | None => Some(binary(GNU, "gnu")?),
+    };
+    let musl = match options.only {
+        Some(Kind::Deb) => None,
+        Some(Kind::Static) | None => Some(binary(MUSL, "musl")?),
+    };
+    let stripped = gnu
+        .as_ref()
+        .or(musl.as_ref())
+        .context("one of them is built")?;
+    let version = version_of(&stripped.stage.join("release/catamaran"))?;
     let release = Release::new(order.root, order.source, &version, &epoch)?;
     steps.run("pack", || pack(&release, out, gnu.as_ref(), musl.as_ref()))
 }
@@ -207,20 +217,20 @@ fn pack(
     gnu: Option<&Stripped>,
     musl: Option<&Stripped>,
 ) -> anyhow::Result<()> {
-    let mut made = Vec::new();
+    let mut files = Vec::new();
     if let Some(stripped) = gnu {
         let package = debian::pack(release, &stripped.stage, out)?;
         lint(&package)?;
-        made.extend([package, stripped.symbols.clone()]);
+        files.extend([package, stripped.symbols.clone()]);
     }
     if let Some(stripped) = musl {
-        made.push(archive::pack(release, &stripped.stage, out)?);
-        made.extend(image::pack(release, &stripped.stage, out)?);
-        made.push(stripped.symbols.clone());
+        files.push(archive::pack(release, &stripped.stage, out)?);
+        files.extend(image::pack(release, &stripped.stage, out)?);
+        files.push(stripped.symbols.clone());
     }
     // It is last, because its tool has to be built the first time.
-    made.push(sbom::write(release, out)?);
-    for path in made {
+    files.push(sbom::write(release, out)?);
+    for path in files {
         let size = fs::metadata(&path)?.len();
         say(&format!("{:>7} KiB  {}", size / 1024, path.display()));
     }
@@ -283,11 +293,10 @@ fn text(path: &Path) -> anyhow::Result<&str> {
 }
 
 fn version_of(binary: &Path) -> anyhow::Result<String> {
-    let said = program(text(binary)?, &["--version"]).output()?;
-    let version = version_in(&said);
-    Ok(version
-        .with_context(|| format!("{} --version says {said:?}", binary.display()))?
-        .to_owned())
+    let output = program(text(binary)?, &["--version"]).output()?;
+    let version = version_in(&output)
+        .with_context(|| format!("{} --version says {output:?}", binary.display()))?;
+    Ok(version.to_owned())
 }
 
 /// Takes the version out of what the binary says, such as `0.1.0` of `catamaran 0.1.0 (dev build)`.

@@ -61,14 +61,16 @@ pub(crate) fn files(
     let library = source::load(&root.join(FOLDER))?;
     let judged = judge(&library, results)?;
     let pages = |language| -> Vec<PostPage<'_>> {
-        let each = judged.iter().map(|(source, claims)| PostPage {
-            source,
-            claims,
-            results,
-            phrases: &library.phrases,
-            language,
-        });
-        each.collect()
+        let posts = judged.iter();
+        posts
+            .map(|(source, claims)| PostPage {
+                source,
+                claims,
+                results,
+                phrases: &library.phrases,
+                language,
+            })
+            .collect()
     };
     let english = pages(Language::English);
     let mut files = vec![("docs/published.md".to_owned(), index::text(&english)?)];
@@ -96,11 +98,12 @@ fn judge<'a>(
     let mut judged = Vec::new();
     for source in &library.sources {
         let capacities = Capacities::of(source, results)?;
-        let each = source.claims.iter().map(|claim| {
+        let mut claims = Vec::new();
+        for claim in &source.claims {
             let answer = answer(source, claim, results, &capacities)?;
-            Ok(Judged { claim, answer })
-        });
-        judged.push((source, each.collect::<anyhow::Result<Vec<_>>>()?));
+            claims.push(Judged { claim, answer });
+        }
+        judged.push((source, claims));
     }
     Ok(judged)
 }

@@ -28,12 +28,12 @@ impl Steps {
         say(&format!("==> {name}"));
         let start = now();
         let result = work();
-        let took = now().duration_since(start);
-        self.done.push((name.to_owned(), took, result.is_ok()));
+        let time = now().duration_since(start);
+        self.done.push((name.to_owned(), time, result.is_ok()));
         let outcome = if result.is_ok() { "ok" } else { "FAILED" };
         say(&format!(
             "<== {name}: {outcome} in {:.1} s",
-            took.as_secs_f64()
+            time.as_secs_f64()
         ));
         result.with_context(|| format!("step {name}"))
     }

@@ -82,9 +82,10 @@ pub(crate) fn run(steps: &mut Steps, root: &Path, selection: Selection<'_>) -> a
     }
     steps.run("test", || {
         let mut times = Times::default();
-        let passed = run::run_all(jobs, &mut times);
+        let result = run::run_all(jobs, &mut times);
+        // The times of failed tests are printed as well.
         times.print();
-        passed?;
+        result?;
         times.verdict()
     })
 }

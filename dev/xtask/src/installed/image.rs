@@ -27,18 +27,18 @@ pub(super) fn serve(archive: &Path, folder: &Path) -> anyhow::Result<()> {
         "set -e; cd \"$2\"; tar -xf \"$1\" -C layout; umoci unpack --image layout:catamaran:{version} bundle 2>&1"
     );
     program("sh", &["-c", &script, "sh", &archive, &place]).finish()?;
-    let said = program(
+    let output = program(
         "unshare",
         &["--net", "--pid", "--fork", "--kill-child", "--mount-proc"],
     )
     .args(&["sh", "-c", SERVE, "sh", &format!("{place}/bundle/rootfs")])
     .output()?;
     ensure!(
-        said.contains("users 65532 65532"),
-        "another user serves: {said}"
+        output.contains("users 65532 65532"),
+        "another user serves: {output}"
     );
-    ensure!(said.contains("pages 404 200 347"), "it serves: {said}");
-    say(said.trim());
+    ensure!(output.contains("pages 404 200 347"), "it serves: {output}");
+    say(output.trim());
     Ok(())
 }
 

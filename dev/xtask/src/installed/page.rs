@@ -6,18 +6,18 @@ pub(super) fn commands(page: &str) -> Vec<String> {
     let mut is_block = false;
     let mut input = None;
     for line in page.lines() {
-        if let Some(end) = input {
+        if let Some(end_mark) = input {
             let command = commands.last_mut().expect("an input belongs to a command");
             command.push('\n');
             command.push_str(line);
-            input = (line != end).then_some(end);
+            input = (line != end_mark).then_some(end_mark);
         } else if line.starts_with("```") {
             is_block = !is_block && line == "```sh";
         } else if is_block {
             commands.push(line.to_owned());
-            input = line
-                .split_once("<<'")
-                .and_then(|it| it.1.strip_suffix('\''));
+            // `<<'END'` begins an input that a line `END` ends.
+            let mark = line.split_once("<<'").map(|(_, mark)| mark);
+            input = mark.and_then(|mark| mark.strip_suffix('\''));
         }
     }
     commands

@@ -132,9 +132,10 @@ impl CleanRoot {
     /// run.
     pub(super) fn files(&self) -> anyhow::Result<Vec<String>> {
         let listed = self.run("find / -xdev | LC_ALL=C sort")?;
-        let is_other =
-            |file: &str| OTHERS.iter().any(|it| file.starts_with(it)) || OF_SYSTEMD.contains(&file);
-        let files = listed.lines().filter(|it| !is_other(it));
+        let is_written_by_others = |file: &str| {
+            OF_SYSTEMD.contains(&file) || OTHERS.iter().any(|start| file.starts_with(start))
+        };
+        let files = listed.lines().filter(|file| !is_written_by_others(file));
         Ok(files.map(str::to_owned).collect())
     }
 }

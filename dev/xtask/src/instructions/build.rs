@@ -41,12 +41,10 @@ impl Build {
     pub(super) fn of_commit(root: &Path, commit: &str, profile: Profile) -> anyhow::Result<Self> {
         let target = target_directory(root)?;
         let folder = folder(&target)?;
-        let id = git(
-            root,
-            &["rev-parse", "--verify", &format!("{commit}^{{commit}}")],
-        );
-        let id = id.with_context(|| format!("no commit {commit}"))?;
-        let id = id.trim();
+        let revision = format!("{commit}^{{commit}}");
+        let output = git(root, &["rev-parse", "--verify", &revision])
+            .with_context(|| format!("no commit {commit}"))?;
+        let id = output.trim();
         let binary = folder.join(format!("{id}-{}", profile.name()));
         let name = id[..SHORT.min(id.len())].to_owned();
         if binary.exists() {
@@ -58,9 +56,10 @@ impl Build {
         let place = worktree.to_string_lossy();
         remove_worktree(root, &worktree)?;
         git(root, &["worktree", "add", "--detach", &place, id])?;
-        let built = build(&worktree, &target, profile, &binary);
+        let result = build(&worktree, &target, profile, &binary);
+        // Removed also if the build failed.
         remove_worktree(root, &worktree)?;
-        built?;
+        result?;
         Ok(Self { name, binary })
     }
 }

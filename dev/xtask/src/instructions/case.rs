@@ -94,8 +94,7 @@ impl fmt::Display for Case {
             ResponseSource::Refusal => "a refusal",
         };
         let fields = self.request.fields();
-        let asked = fields.len();
-        write!(f, "{client} to {source}, {asked}")?;
+        write!(f, "{client} to {source}, {}", fields.len())?;
         if self.source != ResponseSource::Refusal {
             write!(f, "+{}", self.response.fields().count())?;
         }

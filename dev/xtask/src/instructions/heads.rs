@@ -29,13 +29,15 @@ pub(super) enum ResponseHead {
 }
 
 impl RequestHead {
+    /// All fields of the request, `Host` first.
     pub(super) fn fields(self) -> Vec<String> {
-        let others: Vec<String> = match self {
-            Self::Bare => BARE_REQUEST.map(str::to_owned).into(),
-            Self::Browser => BROWSER_FIELDS.map(str::to_owned).into(),
-            Self::Long { fields } => long(fields - 1),
-        };
-        std::iter::once(HOST.to_owned()).chain(others).collect()
+        let mut fields = vec![HOST.to_owned()];
+        match self {
+            Self::Bare => fields.extend(BARE_REQUEST.map(str::to_owned)),
+            Self::Browser => fields.extend(BROWSER_FIELDS.map(str::to_owned)),
+            Self::Long { fields: count } => fields.extend(long(count - 1)),
+        }
+        fields
     }
 }
 

@@ -91,14 +91,15 @@ impl Stand {
         let alarms = front.alarms();
         ensure!(alarms.is_empty(), "the front says {alarms:?}");
         let log = front.directory().join("access.log");
-        let counted = front.directory().join("callgrind.out");
+        let callgrind = front.directory().join("callgrind.out");
+        // Valgrind writes its count, and the front its log, when they end.
         front.stop();
         if case.extras.log() != "off" {
             check_log(&log, requests)?;
         }
-        let text = fs::read_to_string(&counted);
-        let text = text.with_context(|| counted.display().to_string())?;
-        total(&text).with_context(|| format!("no count in {}", counted.display()))
+        let text =
+            fs::read_to_string(&callgrind).with_context(|| callgrind.display().to_string())?;
+        total(&text).with_context(|| format!("no count in {}", callgrind.display()))
     }
 
     fn backend(
@@ -150,10 +151,10 @@ impl Stand {
             command: &command,
         })?;
         let stdout = task.child.stdout.take().context("its output is piped")?;
-        let mut said = String::new();
-        stdout.take(SAID_MAX).read_to_string(&mut said)?;
+        let mut output = String::new();
+        stdout.take(SAID_MAX).read_to_string(&mut output)?;
         task.child.wait()?;
-        check_load(&said, case.source, requests).with_context(|| format!("bench said {said}"))
+        check_load(&output, case.source, requests).with_context(|| format!("bench said {output}"))
     }
 
     /// The bytes of memory that an idle HTTP/1.1 connection takes in the front after one request.
@@ -167,10 +168,12 @@ impl Stand {
             (0..count).map(|_| connection(address)).collect()
         };
         let anonymous = || memory::shares(&front.processes()).map(|shares| shares.anonymous);
+        // The first connections make the front allocate what it allocates only once.
         let first = open(FIRST)?;
         let before = anonymous()?;
         let others = open(OTHERS)?;
         let after = anonymous()?;
+        // They stay open until the memory was measured.
         drop((first, others));
         Ok(after.saturating_sub(before) as f64 / OTHERS as f64)
     }
@@ -234,8 +237,8 @@ fn get(client: &mut BlockingClient, address: SocketAddr, target: &str) -> anyhow
 
 /// Checks that the load got `requests` responses, all refused if a limit is the source and none otherwise, over
 /// [`CLIENTS`] connections that stayed open.
-fn check_load(said: &str, source: ResponseSource, requests: u64) -> anyhow::Result<()> {
-    let report: Value = serde_json::from_str(said)?;
+fn check_load(output: &str, source: ResponseSource, requests: u64) -> anyhow::Result<()> {
+    let report: Value = serde_json::from_str(output)?;
     let number = |path| report.pointer(path).and_then(Value::as_u64);
     ensure!(
         number("/requests/ok") == Some(requests),
@@ -286,10 +289,12 @@ fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str,
         ClientProtocol::Http1 => "http/1.1",
         ClientProtocol::Http2 => "h2",
     };
-    let limit = match (case.source, case.extras) {
-        (ResponseSource::Refusal, _) => "refuses",
-        (_, Extras::Limit) => "passes",
-        _ => "off",
+    let limit = if case.source == ResponseSource::Refusal {
+        "refuses"
+    } else if case.extras == Extras::Limit {
+        "passes"
+    } else {
+        "off"
     };
     [
         ("backend", backend),

@@ -16,12 +16,11 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn instructions(what: String, new: f64, old: Option<f64>) -> Self {
-        let limit = INSTRUCTIONS_LIMIT;
         Self {
             what,
             new,
             old,
-            limit,
+            limit: INSTRUCTIONS_LIMIT,
         }
     }
 

@@ -16,21 +16,19 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Reads what perl printed on stdout and stderr.
-    pub(crate) fn read(out: &str, err: &str, is_refused: bool) -> Self {
-        let passed = out.lines().filter_map(|line| {
-            let rest = line.strip_prefix("ok ")?;
-            let (number, title) = rest.split_once(" - ").unwrap_or((rest, ""));
+    pub(crate) fn read(stdout: &str, stderr: &str, is_refused: bool) -> Self {
+        let passed = stdout.lines().filter_map(|line| {
+            let result = line.strip_prefix("ok ")?;
+            let (number, title) = result.split_once(" - ").unwrap_or((result, ""));
             Some((number.parse().ok()?, title.trim().to_owned()))
         });
-        let served = err
-            .split("#   Failed test '")
-            .skip(1)
-            .filter_map(|failure| {
-                let (title, text) = failure.split_once("'\n")?;
-                let (got, expected) = text.split_once("doesn't match '")?;
-                let expected = expected.lines().next()?;
-                (is_success(got) && names_error(expected)).then(|| title.to_owned())
-            });
+        let failures = stderr.split("#   Failed test '").skip(1);
+        let served = failures.filter_map(|failure| {
+            let (title, text) = failure.split_once("'\n")?;
+            let (response, pattern) = text.split_once("doesn't match '")?;
+            let is_served = is_success(response) && names_error(pattern.lines().next()?);
+            is_served.then(|| title.to_owned())
+        });
         Self {
             passed: passed.collect(),
             served: served.collect(),
@@ -86,36 +84,36 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
+    /// A row for each test of which nginx passes a subtest.
     pub(crate) fn new(
         nginx: &BTreeMap<String, Outcome>,
         front: &BTreeMap<String, Outcome>,
     ) -> Self {
         let nothing = Outcome::default();
-        let rows = nginx.iter().filter_map(|(test, expected)| {
-            let got = front.get(test).unwrap_or(&nothing);
-            let numbers: Vec<usize> = expected
-                .passed
-                .iter()
-                .filter(|(_, title)| is_of_server(title))
-                .map(|(number, _)| *number)
-                .collect();
-            let by_front = numbers
-                .iter()
-                .filter(|number| got.passed.contains_key(number))
-                .count();
-            let titles: BTreeSet<&String> = expected.passed.values().collect();
-            let served = got.served.iter().filter(|title| titles.contains(title));
-            (!numbers.is_empty()).then(|| Row {
+        let mut rows = Vec::new();
+        for (test, expected) in nginx {
+            let outcome = front.get(test).unwrap_or(&nothing);
+            let mut row = Row {
                 test: test.clone(),
-                by_nginx: numbers.len(),
-                by_front,
-                is_refused: got.is_refused,
-                served: served.cloned().collect(),
-            })
-        });
-        Self {
-            rows: rows.collect(),
+                by_nginx: 0,
+                by_front: 0,
+                is_refused: outcome.is_refused,
+                served: Vec::new(),
+            };
+            for (number, title) in &expected.passed {
+                if is_of_server(title) {
+                    row.by_nginx += 1;
+                    row.by_front += usize::from(outcome.passed.contains_key(number));
+                }
+            }
+            let titles: BTreeSet<&String> = expected.passed.values().collect();
+            let served = outcome.served.iter().filter(|title| titles.contains(title));
+            row.served.extend(served.cloned());
+            if row.by_nginx > 0 {
+                rows.push(row);
+            }
         }
+        Self { rows }
     }
 
     /// The number of subtests that nginx passes, and of these that the front passes.

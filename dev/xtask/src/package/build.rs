@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::text;
-use crate::step::{Invocation, program, say};
+use crate::step::{program, say};
 use crate::tools;
 
 /// The sources, the tools and the settings from which binaries are built.
@@ -70,13 +70,18 @@ impl Build<'_> {
         let sysroot = program("rustc", &["--print", "sysroot"])
             .directory(self.source)
             .output()?;
-        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-        let home = home.context("neither CARGO_HOME nor HOME is set")?;
+        let cargo_home = match std::env::var_os("CARGO_HOME") {
+            Some(home) => PathBuf::from(home),
+            None => {
+                let home = std::env::var_os("HOME");
+                let home = home.context("neither CARGO_HOME nor HOME is set")?;
+                PathBuf::from(home).join(".cargo")
+            }
+        };
         let mut flags = Flags::default();
         for (from, to) in [
             (Path::new(sysroot.trim()), "/toolchain"),
-            (&home, "/cargo"),
+            (&cargo_home, "/cargo"),
             (self.source, "/catamaran"),
             (self.target, "/target"),
         ] {
@@ -120,13 +125,15 @@ pub(super) fn symbols_apart(binary: &Path, to: &Path, symbols: &Path) -> anyhow:
 
 /// Installs what static binaries need: Rust's library for the target, and a C compiler.
 fn prepare_musl() -> anyhow::Result<()> {
-    let installed = program("rustup", &["target", "list", "--installed"]).output();
-    if !installed.is_ok_and(|list| list.lines().any(|it| it == MUSL)) {
+    // Without rustup, the list is empty, and adding the target says what is wrong.
+    let targets = program("rustup", &["target", "list", "--installed"])
+        .output()
+        .unwrap_or_default();
+    if !targets.lines().any(|target| target == MUSL) {
         say(&format!("adding {MUSL} to the toolchain"));
         program("rustup", &["target", "add", MUSL]).finish()?;
     }
-    let works = |it: Invocation| it.succeeds();
-    if !works(program("musl-gcc", &["--version"])) {
+    if !program("musl-gcc", &["--version"]).succeeds() {
         program("apt-get", &["install", "--yes", "musl-tools"]).finish()?;
     }
     Ok(())

@@ -30,12 +30,12 @@ pub(super) fn pack(
     let archive = out.join(format!("catamaran-{}-oci.tar", release.version));
     let words = ["--mode=u=rwX,go=rX", "blobs", "index.json", "oci-layout"];
     tar(&layout, &words, &archive, release.epoch)?;
-    let layer = gzip(&layer)?;
-    let file = out.join("Containerfile");
-    let name = layer.file_name().and_then(|it| it.to_str());
-    let name = name.context("a layer has a name of ours")?;
-    fs::write(&file, containerfile(name))?;
-    Ok([archive, layer, file])
+    let compressed_layer = gzip(&layer)?;
+    let file_name = compressed_layer.file_name().and_then(|name| name.to_str());
+    let layer_name = file_name.context("a layer has a name of ours")?;
+    let containerfile_path = out.join("Containerfile");
+    fs::write(&containerfile_path, containerfile(layer_name))?;
+    Ok([archive, compressed_layer, containerfile_path])
 }
 
 /// The image's files in a tar.

@@ -14,7 +14,7 @@ use catamaran_stats::signed_rank::{centre, count_min, p_value};
 use super::evidence::{CaseSize, EvidenceWeight, LEVEL, first_committed, is_committed};
 use super::source::{Here, Levels, Source};
 use super::starts::{self, cell, contrast, levels, log_starts, quotients};
-use crate::figures::{LabClaim, LabResult};
+use crate::figures::LabResult;
 
 /// The sentences of a post that are judged by CPU time, and whether each holds when all are tested together.
 #[derive(Debug)]
@@ -36,22 +36,25 @@ impl Capacities {
     /// A result does not have the cells.
     pub(super) fn of(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<Self> {
         let mut questions: Vec<CapacityQuestion<'_>> = Vec::new();
-        let mut of_claim = Vec::new();
+        // Each sentence, with the index of its question.
+        let mut sentences = Vec::new();
         for claim in &source.claims {
-            let Some(here) = first_committed(&claim.here, results) else {
+            let Some(first) = first_committed(&claim.here, results) else {
                 continue;
             };
-            let further = claim.and.iter().filter(|it| is_committed(it, results));
-            let all = std::iter::once(here).chain(further);
-            let places: Vec<&Here> = all.filter(|it| it.capacity.is_some()).collect();
+            let further = claim.and.iter().filter(|here| is_committed(here, results));
+            let committed = std::iter::once(first).chain(further);
+            let places: Vec<&Here> = committed.filter(|here| here.capacity.is_some()).collect();
             if places.is_empty() {
                 continue;
             }
             // Two sentences with the same evidence are tested once.
-            let known = questions.iter().position(|it| it.places == places);
-            let number = known.unwrap_or(questions.len());
-            of_claim.push((claim.id.clone(), number));
-            if known.is_none() {
+            let same = questions
+                .iter()
+                .position(|question| question.places == places);
+            sentences.push((claim.id.clone(), same.unwrap_or(questions.len())));
+            if same.is_none() {
+                // The sentence holds only if it holds at each place, so the weakest place counts.
                 let mut p: f64 = 0.0;
                 for place in &places {
                     p = p.max(probability(place, results)?);
@@ -59,9 +62,13 @@ impl Capacities {
                 questions.push(CapacityQuestion { places, p });
             }
         }
-        let p: Vec<f64> = questions.iter().map(|it| it.p).collect();
-        let together = holm_with_headline(&p, (!p.is_empty()).then_some(0), LEVEL);
-        let holds = of_claim.into_iter().map(|(id, at)| (id, together[at]));
+        let p_values: Vec<f64> = questions.iter().map(|question| question.p).collect();
+        // The first question is the post's headline.
+        let headline = (!p_values.is_empty()).then_some(0);
+        let holds_together = holm_with_headline(&p_values, headline, LEVEL);
+        let holds = sentences
+            .into_iter()
+            .map(|(id, question)| (id, holds_together[question]));
         Ok(Self {
             holds: holds.collect(),
         })
@@ -84,23 +91,23 @@ pub(super) fn size(
     result: &LabResult,
     holds: bool,
 ) -> anyhow::Result<CaseSize> {
-    let starts = ratios(here, measure, result)?;
-    if let Some(gate) = forbidding(here, result)? {
-        return Ok(CaseSize::Gate {
-            name: gate.to_owned(),
-            starts: starts.iter().map(|it| it.exp()).collect(),
-        });
+    let logarithms = ratios(here, measure, result)?;
+    let starts = logarithms.iter().map(|logarithm| logarithm.exp()).collect();
+    if let Some(gate) = forbidding_gate(here, result)? {
+        let name = gate.to_owned();
+        return Ok(CaseSize::Gate { name, starts });
     }
-    let Some(centre) = centre(&starts, LEVEL) else {
-        return Ok(CaseSize::TooFew {
-            starts: starts.iter().map(|it| it.exp()).collect(),
-            needed: count_min(LEVEL),
-        });
+    let Some(centre) = centre(&logarithms, LEVEL) else {
+        let needed = count_min(LEVEL);
+        return Ok(CaseSize::TooFew { starts, needed });
     };
-    let weight = match (centre.excludes(0.0), holds) {
-        (true, true) => EvidenceWeight::Decides,
-        (true, false) => EvidenceWeight::MayBeChance,
-        (false, _) => EvidenceWeight::NotShown,
+    // The logarithm of equal capacities is 0.
+    let weight = if !centre.excludes(0.0) {
+        EvidenceWeight::NotShown
+    } else if holds {
+        EvidenceWeight::Decides
+    } else {
+        EvidenceWeight::MayBeChance
     };
     Ok(CaseSize::Ratio {
         ends: [centre.low, centre.estimate, centre.high].map(f64::exp),
@@ -113,11 +120,11 @@ pub(super) fn size(
 /// The p-value of a place: the probability of ratios at least as far from 1 if the capacities were equal. It is 1 if
 /// a gate forbids the claim.
 fn probability(here: &Here, results: &[(String, LabResult)]) -> anyhow::Result<f64> {
-    let found = results.iter().find(|(folder, _)| *folder == here.result);
-    let (Some((_, result)), Some(measure)) = (found, &here.capacity) else {
+    let committed = results.iter().find(|(folder, _)| *folder == here.result);
+    let (Some((_, result)), Some(measure)) = (committed, &here.capacity) else {
         return Ok(1.0);
     };
-    Ok(match forbidding(here, result)? {
+    Ok(match forbidding_gate(here, result)? {
         Some(_) => 1.0,
         None => p_value(&ratios(here, measure, result)?),
     })
@@ -125,26 +132,27 @@ fn probability(here: &Here, results: &[(String, LabResult)]) -> anyhow::Result<f
 
 /// The name of a gate that forbids claims on the CPU time of one of the compared cells. Such a gate is known from a
 /// claim of the result that is about one of these cells.
-fn forbidding<'a>(here: &Here, result: &'a LabResult) -> anyhow::Result<Option<&'a str>> {
-    let none = Levels::new();
-    let places = match &here.across {
+fn forbidding_gate<'a>(here: &Here, result: &'a LabResult) -> anyhow::Result<Option<&'a str>> {
+    let no_levels = Levels::new();
+    let level_sets = match &here.across {
         Some([of, over]) => vec![of, over],
-        None => vec![&none],
+        None => vec![&no_levels],
     };
     let mut labels = Vec::new();
-    for at in places {
+    for across in level_sets {
         for side in [&here.level, &here.over] {
-            labels.push(&cell(result, &levels(here, at, side))?.label);
+            labels.push(&cell(result, &levels(here, across, side))?.label);
         }
     }
-    let is_about = |it: &&LabClaim| it.survivors.iter().any(|it| labels.contains(&&it.cell));
-    let gates = result
-        .claims
-        .iter()
-        .filter(is_about)
-        .flat_map(|it| &it.gates);
-    let mut forbid = gates.filter(|it| it.effect == MACHINE);
-    Ok(forbid.next().map(|it| it.gate.as_str()))
+    for claim in &result.claims {
+        let mut cells = claim.survivors.iter().map(|survivors| &survivors.cell);
+        if cells.any(|cell| labels.contains(&cell))
+            && let Some(gate) = claim.gates.iter().find(|gate| gate.effect == MACHINE)
+        {
+            return Ok(Some(&gate.gate));
+        }
+    }
+    Ok(None)
 }
 
 /// The logarithms of the ratios of capacities, by starts.
@@ -161,7 +169,8 @@ fn ratios(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<Vec<
         }
     };
     // Half the CPU time is twice the capacity.
-    Ok(log_starts(result, &spent).iter().map(|it| -it).collect())
+    let logarithms = log_starts(result, &spent);
+    Ok(logarithms.iter().map(|logarithm| -logarithm).collect())
 }
 
 /// The measure of CPU time of a request.

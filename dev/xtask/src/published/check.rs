@@ -13,7 +13,7 @@ use super::evidence::{CaseAnswer, CaseSize};
 use super::index::VerdictTally;
 use super::language::Language;
 use super::page::PostPage;
-use super::source::Direction;
+use super::source::{Direction, Here};
 use super::verdict::{NowVerdict, SentenceVerdict};
 use super::{FOLDER, Judged, judge, source};
 use crate::figures;
@@ -50,9 +50,9 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         };
         tallies.push(VerdictTally::of(&page(Language::English)));
         for claim in claims {
-            let found = measured.contradictions(claim);
-            compared += found.compared;
-            problems.extend(found.problems);
+            let comparison = measured.contradictions(claim);
+            compared += comparison.compared;
+            problems.extend(comparison.problems);
         }
         let text = |language| {
             let name = format!("docs/published/{}", page(language).name());
@@ -62,23 +62,23 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         problems.extend(same_figures(&source.test, &english, &chinese));
         problems.extend(too_long(&source.test, &english));
     }
-    let all = VerdictTally::sum(tallies.into_iter());
-    if all.claims() != CLAIMS {
+    let sum = VerdictTally::sum(tallies.into_iter());
+    if sum.claims() != CLAIMS {
         problems.push(format!(
             "there are {} sentences, not {CLAIMS}",
-            all.claims()
+            sum.claims()
         ));
     }
     say(&format!(
         "claims {}: {} hold then and now, {} hold now, {} hold then, {} do not hold, {} undecided; {} not comparable\n\
          {compared} of them rest on claims of docs/measured.md or of a report",
-        all.claims(),
-        all.count(SentenceVerdict::HoldsThenAndNow),
-        all.count(SentenceVerdict::HoldsNow),
-        all.count(SentenceVerdict::HoldsThen),
-        all.count(SentenceVerdict::DoesNotHold),
-        all.count(SentenceVerdict::Undecided),
-        all.not_comparable(),
+        sum.claims(),
+        sum.count(SentenceVerdict::HoldsThenAndNow),
+        sum.count(SentenceVerdict::HoldsNow),
+        sum.count(SentenceVerdict::HoldsThen),
+        sum.count(SentenceVerdict::DoesNotHold),
+        sum.count(SentenceVerdict::Undecided),
+        sum.not_comparable(),
     ));
     for problem in &problems {
         say(&format!("error: {problem}"));
@@ -121,38 +121,37 @@ impl<'a> MeasuredPage<'a> {
 
     /// Compares a sentence with the rows of the claims that answer it.
     pub(super) fn contradictions(&self, judged: &Judged<'_>) -> PageComparison {
-        let mut found = PageComparison::default();
+        let mut comparison = PageComparison::default();
         let claim = judged.claim;
-        let places = claim.here.iter().chain(&claim.and);
-        for here in places {
+        for here in claim.here.iter().chain(&claim.and) {
             let Some(says) = &here.claim else { continue };
             let mut cases = judged.answer.cases.iter();
-            let Some(case) = cases.find(|it| it.result == here.result) else {
+            let Some(case) = cases.find(|case| case.result == here.result) else {
                 continue;
             };
-            found.compared += 1;
-            let row = self.rows.iter().find(|((result, name), _)| {
-                let (base, behind) = name.split_once(" (").unwrap_or((name, ""));
-                let levels: Vec<&str> = behind.trim_end_matches(')').split(' ').collect();
-                let has = |level: &str| levels.contains(&level);
-                let mut wanted = here.case.split_whitespace();
-                *result == here.result && base == says && wanted.all(has)
-            });
-            let problem = match row {
-                None => {
-                    let is_decided = case.now != NowVerdict::Undecided;
-                    is_decided.then(|| "docs/measured.md does not decide it".to_owned())
-                }
-                Some((_, [verdict, ratio])) => {
-                    disagreement(judged.answer.side, case, verdict, ratio)
-                }
+            comparison.compared += 1;
+            let problem = match self.row(here, says) {
+                Some([verdict, ratio]) => disagreement(judged.answer.side, case, verdict, ratio),
+                None if case.now == NowVerdict::Undecided => None,
+                None => Some("docs/measured.md does not decide it".to_owned()),
             };
-            let place = format!("{}, docs/lab/{}, {says:?}", claim.id, here.result);
-            found
-                .problems
-                .extend(problem.map(|it| format!("{place}: {it}")));
+            if let Some(problem) = problem {
+                let place = format!("{}, docs/lab/{}, {says:?}", claim.id, here.result);
+                comparison.problems.push(format!("{place}: {problem}"));
+            }
         }
-        found
+        comparison
+    }
+
+    /// The verdict and ratio of the lab's claim `says`, in the case that has all levels that `here` names.
+    fn row(&self, here: &Here, says: &str) -> Option<&[&'a str; 2]> {
+        let row = self.rows.iter().find(|((result, name), _)| {
+            let (base, case) = name.split_once(" (").unwrap_or((name, ""));
+            let levels: Vec<&str> = case.trim_end_matches(')').split(' ').collect();
+            let mut wanted = here.case.split_whitespace();
+            *result == here.result && base == says && wanted.all(|level| levels.contains(&level))
+        });
+        row.map(|(_, cells)| cells)
     }
 }
 
@@ -171,21 +170,17 @@ fn disagreement(
     };
     let [low, centre, high] = *ends;
     let written = numbers(ratio);
-    let ours = [centre, low, high];
-    if written.len() != 3
-        || !ours
-            .iter()
-            .zip(&written)
-            .all(|(one, other)| is_rounded(*one, other))
-    {
+    // A ratio is written as its estimate, then the ends of its interval.
+    let mut pairs = [centre, low, high].into_iter().zip(&written);
+    if written.len() != 3 || !pairs.all(|(own, text)| is_rounded(own, text)) {
         return Some(format!(
             "docs/measured.md has {ratio}, and the page {ends:?}"
         ));
     }
     let side = side?;
-    let is_so = side.has(low) && side.has(high);
+    let is_on_side = side.has(low) && side.has(high);
     let is_beyond_margin = verdict.starts_with("shown") && !verdict.contains("margin");
-    let expected = if is_beyond_margin && is_so {
+    let expected = if is_beyond_margin && is_on_side {
         NowVerdict::Holds
     } else {
         NowVerdict::DoesNotHold
@@ -215,39 +210,42 @@ pub(super) fn same_figures(test: &str, english: &str, chinese: &str) -> Vec<Stri
         }
         counts
     };
-    let (one, mut other) = (count(english), count(chinese));
+    let mut in_chinese = count(chinese);
     let mut problems = Vec::new();
-    for (number, times) in one {
-        let there = other.remove(&number).unwrap_or(0);
-        if there != times {
+    for (number, times) in count(english) {
+        let chinese_times = in_chinese.remove(&number).unwrap_or(0);
+        if chinese_times != times {
             problems.push(format!(
-                "{test}: {number} stands {times} times on the English page and {there} times on the Chinese one"
+                "{test}: {number} stands {times} times on the English page and {chinese_times} times on the Chinese one"
             ));
         }
     }
-    let only = other.into_keys();
-    problems.extend(only.map(|it| format!("{test}: {it} stands on the Chinese page alone")));
+    for number in in_chinese.into_keys() {
+        problems.push(format!("{test}: {number} stands on the Chinese page alone"));
+    }
     problems
 }
 
 /// The numbers of a text, without commas between thousands.
 fn numbers(text: &str) -> Vec<String> {
-    let mut all = Vec::new();
+    let mut numbers = Vec::new();
     let mut rest = text;
-    while let Some(from) = rest.find(|it: char| it.is_ascii_digit()) {
-        let after = &rest[from..];
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        rest = &rest[start..];
+        let bytes = rest.as_bytes();
+        let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
+        // A dot or a comma belongs to the number only if a digit follows.
+        let is_inner_sign = |index: usize| {
+            bytes.get(index).is_some_and(|byte| b".,".contains(byte)) && is_digit(index + 1)
+        };
         let mut end = 0;
-        let bytes = after.as_bytes();
-        while bytes.get(end).is_some_and(|it| it.is_ascii_digit())
-            || (bytes.get(end).is_some_and(|it| b".,".contains(it))
-                && bytes.get(end + 1).is_some_and(u8::is_ascii_digit))
-        {
+        while is_digit(end) || is_inner_sign(end) {
             end += 1;
         }
-        all.push(after[..end].replace(',', ""));
-        rest = &after[end..];
+        numbers.push(rest[..end].replace(',', ""));
+        rest = &rest[end..];
     }
-    all
+    numbers
 }
 
 /// A message if a page has more than [`WORDS_MAX`] visible words.

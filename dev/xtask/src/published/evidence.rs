@@ -97,20 +97,28 @@ pub(super) fn answer(
         capacities,
     };
     let mut cases = Vec::new();
-    if let Some(here) = first_committed(&claim.here, results) {
-        cases.extend(judge.cases(here)?);
-        for here in claim.and.iter().filter(|it| is_committed(it, results)) {
-            cases.extend(judge.cases(here)?);
+    if let Some(first) = first_committed(&claim.here, results) {
+        cases.extend(judge.cases(first)?);
+        for further in claim.and.iter().filter(|here| is_committed(here, results)) {
+            cases.extend(judge.cases(further)?);
         }
     }
     let mut beside = Vec::new();
-    for here in claim.beside.iter().filter(|it| is_committed(it, results)) {
+    for here in claim
+        .beside
+        .iter()
+        .filter(|here| is_committed(here, results))
+    {
         beside.extend(judge.cases(here)?);
     }
-    let now = weakest(cases.iter().map(|it| it.now));
-    let place = claim.then.as_ref().zip(source.reproduced.as_ref());
-    let figure = place.map(|(place, of)| of.figure(place)).transpose();
-    let then_figure = figure.with_context(|| format!("{}: `then`", claim.id))?;
+    let now = weakest(cases.iter().map(|case| case.now));
+    let then_figure = match (&claim.then, &source.reproduced) {
+        (Some(place), Some(reproduced)) => {
+            let figure = reproduced.figure(place);
+            Some(figure.with_context(|| format!("{}: `then`", claim.id))?)
+        }
+        (None, _) | (_, None) => None,
+    };
     let then = match &judge.published {
         Some(published) => of_then(published, then_figure),
         None => ThenVerdict::NotRun,
@@ -170,59 +178,62 @@ impl Judge<'_> {
             .sizes(here, result)
             .with_context(|| format!("{}: docs/lab/{}", self.claim.id, here.result))?;
         let has_several = sizes.len() > 1;
-        let each = sizes.into_iter().map(
-            |MeasuredCase {
-                 case,
-                 measure,
-                 size,
-             }| CaseAnswer {
+        let mut answers = Vec::new();
+        for measured in sizes {
+            // A single case needs no name.
+            let case = if has_several {
+                measured.case
+            } else {
+                String::new()
+            };
+            answers.push(CaseAnswer {
                 result: here.result.clone(),
-                case: if has_several { case } else { String::new() },
-                measure,
-                now: self.now(&size),
-                size,
-            },
-        );
-        Ok(each.collect())
+                case,
+                measure: measured.measure,
+                now: self.now(&measured.size),
+                size: measured.size,
+            });
+        }
+        Ok(answers)
     }
 
+    /// The sizes of a place: those of all cases of its claim, or the one of its measure, its capacity or its repeated
+    /// runs.
     fn sizes(&self, here: &Here, result: &LabResult) -> anyhow::Result<Vec<MeasuredCase>> {
-        let one = |measure: &str, size| {
-            vec![MeasuredCase {
-                case: String::new(),
-                measure: measure.to_owned(),
-                size,
-            }]
-        };
-        match (&here.claim, &here.measure, &here.capacity, here.again) {
+        let (measure, size) = match (&here.claim, &here.measure, &here.capacity, here.again) {
             (Some(says), None, None, false) => {
-                let found = cases(here, says, result);
-                let each = found.map(|it| MeasuredCase {
-                    case: it.case(),
-                    measure: it.measure.clone(),
-                    size: of_claim(it),
+                let claims = cases(here, says, result).map(|claim| MeasuredCase {
+                    case: claim.case(),
+                    measure: claim.measure.clone(),
+                    size: of_claim(claim),
                 });
-                let known: Vec<_> = each.collect();
-                ensure!(!known.is_empty(), "no claim {says:?} ({})", here.case);
-                Ok(known)
+                let measured: Vec<_> = claims.collect();
+                ensure!(!measured.is_empty(), "no claim {says:?} ({})", here.case);
+                return Ok(measured);
             }
             (None, Some(measure), None, false) => {
-                Ok(one(measure, of_measure(here, measure, result)?))
+                (&measure[..], of_measure(here, measure, result)?)
             }
             (None, None, Some(measure), false) => {
                 let holds = self.capacities.holds(&self.claim.id);
-                Ok(one(measure, capacity::size(here, measure, result, holds)?))
+                (&measure[..], capacity::size(here, measure, result, holds)?)
             }
             (None, None, None, true) => {
-                let each = self.claim.expressions().map(|it| of_texts(it, result));
+                let expressions = self.claim.expressions();
+                let counts = expressions.map(|expression| of_texts(expression, result));
                 let size = CaseSize::Runs {
-                    counts: each.collect::<anyhow::Result<_>>()?,
+                    counts: counts.collect::<anyhow::Result<_>>()?,
                     is_ratio: !matches!(self.published, Some(Published::Count(_))),
                 };
-                Ok(one("ab", size))
+                ("ab", size)
             }
             _ => bail!("an answer is a `claim`, a `measure`, a `capacity` or `again`"),
-        }
+        };
+        Ok(vec![MeasuredCase {
+            case: String::new(),
+            measure: measure.to_owned(),
+            size,
+        }])
     }
 
     /// Whether the sentence holds by a figure of ours.
@@ -268,6 +279,7 @@ pub(super) fn cases<'a>(
     claims.filter(move |it| it.says == says && has_levels(it))
 }
 
+/// The size of a claim, weighed by the lab's verdict on it.
 fn of_claim(claim: &LabClaim) -> CaseSize {
     let starts = claim.starts.clone();
     let weight = match claim.verdict.as_str() {
@@ -282,8 +294,8 @@ fn of_claim(claim: &LabClaim) -> CaseSize {
         }
         // A gate forbids the claim, or the verdict is unknown here.
         _ => {
-            let name = claim.gates.first().map(|it| it.gate.clone());
-            let name = name.unwrap_or_default();
+            let gate = claim.gates.first();
+            let name = gate.map(|gate| gate.gate.clone()).unwrap_or_default();
             return CaseSize::Gate { name, starts };
         }
     };

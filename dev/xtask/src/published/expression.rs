@@ -3,9 +3,9 @@
 //! A name is `TEXT:NUMBER`, or `#ID` for a number of the source's file. Operators are applied from left to right. The
 //! same expression with the numbers of our own texts gives our figure.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-/// The value of an expression; `value_of` gives the number of a name.
+/// The value of an expression, from left to right; `value_of` gives the number of a name.
 ///
 /// # Errors
 ///
@@ -14,19 +14,19 @@ pub(super) fn value(
     expression: &str,
     value_of: impl Fn(&str) -> Option<f64>,
 ) -> anyhow::Result<f64> {
-    let known = |name: &str| {
+    let number = |name: &str| {
         value_of(name.trim()).with_context(|| format!("{expression:?}: there is no {name:?}"))
     };
-    let mut rest = expression;
     let mut result = 1.0;
-    let mut operator = '*';
+    // The first name is multiplied with 1.
+    let mut operator = MULTIPLY;
+    let mut rest = expression;
     loop {
         let next = rest.find([MULTIPLY, DIVIDE].as_slice());
         let name = &rest[..next.unwrap_or(rest.len())];
         match operator {
-            MULTIPLY => result *= known(name)?,
-            DIVIDE => result /= known(name)?,
-            other => bail!("{expression:?}: {other} is no operator"),
+            DIVIDE => result /= number(name)?,
+            _ => result *= number(name)?,
         }
         let Some(next) = next else {
             return Ok(result);

@@ -56,27 +56,25 @@ pub(super) fn figure(case: &CaseAnswer, language: Language) -> String {
     let words = language.words();
     match &case.size {
         CaseSize::Ratio { ends, .. } => interval(*ends),
-        CaseSize::Count([low, count, high]) => {
-            let [low, count, high] = [low, count, high].map(|it| count_in_words(*it));
+        CaseSize::Count(ends) => {
+            let [low, count, high] = ends.map(count_in_words);
             format!("{count} [{low}..{high}]")
         }
         CaseSize::Runs { counts, is_ratio } => {
-            let number = |it: &f64| {
-                if *is_ratio {
-                    ratio_in_words(*it)
-                } else {
-                    count_in_words(*it)
-                }
+            // A ratio is that of two runs.
+            let (in_words, runs_of_figure): (fn(f64) -> String, usize) = if *is_ratio {
+                (ratio_in_words, 2)
+            } else {
+                (count_in_words, 1)
             };
-            let mut each: Vec<String> = counts.iter().map(number).collect();
-            let runs = each.len() * if *is_ratio { 2 } else { 1 };
-            each.dedup();
-            let runs = match runs {
+            let mut figures: Vec<String> = counts.iter().map(|count| in_words(*count)).collect();
+            let runs = match figures.len() * runs_of_figure {
                 1 => words.one_run.to_owned(),
                 2 => words.two_runs.to_owned(),
-                runs => filled(words.runs, &[&runs.to_string()]),
+                count => filled(words.runs, &[&count.to_string()]),
             };
-            each.join(words.comma) + words.comma + &runs
+            figures.dedup();
+            figures.join(words.comma) + words.comma + &runs
         }
         CaseSize::TooFew { starts, needed } => {
             let few = [starts.len().to_string(), needed.to_string()];

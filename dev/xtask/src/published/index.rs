@@ -53,7 +53,7 @@ impl VerdictTally {
     }
 
     fn row(&self, name: &str) -> String {
-        let counts = VERDICTS.map(|it| self.count(it).to_string());
+        let counts = VERDICTS.map(|verdict| self.count(verdict).to_string());
         format!(
             "| {name} | {} | {} | {} |\n",
             self.claims(),

@@ -28,31 +28,36 @@ pub(super) fn folded(page: &PostPage<'_>) -> anyhow::Result<String> {
     for remark in &source.texts_in(*language).remarks {
         let _ = writeln!(text, "- {remark}");
     }
-    let (tables, blocks): (Vec<&PrintedText>, Vec<&PrintedText>) =
-        source.texts.iter().partition(|it| it.requests.is_some());
+    let (tables, blocks): (Vec<&PrintedText>, Vec<&PrintedText>) = source
+        .texts
+        .iter()
+        .partition(|printed| printed.requests.is_some());
     text += &table_of_blocks(page, &blocks)?;
     for table in tables {
         text += &table_of_calls(page, table)?;
     }
-    if source.numbers.iter().any(|it| it.from.is_some()) {
+    if source.numbers.iter().any(|number| number.from.is_some()) {
         let _ = writeln!(text, "\n{}", words.intervals);
     }
     if !source.numbers.is_empty() {
         text += "\n";
         text += words.numbers_heads;
     }
-    for it in &source.numbers {
-        let interval = it.from.zip(it.to);
-        let interval = interval.map_or_else(String::new, |(from, to)| format!(" [{from}..{to}]"));
-        let ours = throughput(&it.here, page.results)?;
-        let (what, at) = (page.phrase(&it.what)?, page.phrase(&it.at)?);
-        let _ = writeln!(text, "| {what} | {at} | {}{interval} | {ours} |", it.value);
+    for number in &source.numbers {
+        let interval = match (number.from, number.to) {
+            (Some(from), Some(to)) => format!(" [{from}..{to}]"),
+            (None, _) | (_, None) => String::new(),
+        };
+        let (what, place) = (page.phrase(&number.what)?, page.phrase(&number.at)?);
+        let published = number.value;
+        let own = throughput(&number.here, page.results)?;
+        let _ = writeln!(text, "| {what} | {place} | {published}{interval} | {own} |");
     }
     text += "\n";
     text += words.settings_heads;
-    for setting in &source.settings {
-        let [what, value, at] = setting.each_ref().map(|it| page.phrase(it));
-        let _ = writeln!(text, "| {} | {} | {} |", what?, at?, value?);
+    for [what, value, place] in &source.settings {
+        let (what, place) = (page.phrase(what)?, page.phrase(place)?);
+        let _ = writeln!(text, "| {what} | {place} | {} |", page.phrase(value)?);
     }
     text += "\n</details>\n";
     Ok(text)
@@ -65,44 +70,46 @@ fn table_of_blocks(page: &PostPage<'_>, blocks: &[&PrintedText]) -> anyhow::Resu
     };
     let words = page.language.words();
     let mut text = format!("\n{}\n\n| {} |", words.blocks, words.number);
-    let ours: Vec<_> = blocks
-        .iter()
-        .map(|block| repeated_figures(block, page.results))
-        .collect();
+    let mut columns: Vec<Vec<Figure>> = Vec::new();
     for block in blocks {
-        let at = page.phrase(&block.at)?;
-        let _ = write!(
-            text,
-            " {}{}{at} | {} |",
-            block.name, words.comma, words.here
-        );
+        let place = page.phrase(&block.at)?;
+        let comma = words.comma;
+        let _ = write!(text, " {}{comma}{place} | {} |", block.name, words.here);
+        columns.push(block.figures.clone());
+        columns.push(repeated_figures(block, page.results));
     }
     text += "\n|---|";
     text += &"---|---|".repeat(blocks.len());
     text += "\n";
     for Figure { name, .. } in &first.figures {
-        let _ = write!(text, "| {name} |");
-        let printed = |figures: &[Figure]| {
-            let found = figures.iter().find(|it| it.name == *name);
-            found.map_or_else(String::new, |it| it.printed.clone())
-        };
-        for (block, ours) in blocks.iter().zip(&ours) {
-            let _ = write!(text, " {} | {} |", printed(&block.figures), printed(ours));
-        }
-        text += "\n";
+        let cells = columns.iter().map(|figures| printed(figures, name));
+        let _ = writeln!(
+            text,
+            "| {name} | {} |",
+            cells.collect::<Vec<_>>().join(" | ")
+        );
     }
     // Some fields are only in later texts, such as the number of responses on kept connections.
-    let is_new = |name: &str| number(&first.figures, name).is_none();
-    for (place, block) in blocks.iter().enumerate() {
-        for figure in block.figures.iter().filter(|it| is_new(&it.name)) {
-            let mut cells = vec![String::new(); blocks.len() * 2];
-            cells[place * 2].clone_from(&figure.printed);
-            let here = ours[place].iter().find(|it| it.name == figure.name);
-            cells[place * 2 + 1] = here.map_or_else(String::new, |it| it.printed.clone());
+    for (index, block) in blocks.iter().enumerate() {
+        for figure in &block.figures {
+            if number(&first.figures, &figure.name).is_some() {
+                continue;
+            }
+            let mut cells = vec![""; columns.len()];
+            // The text's own column, and the one for ours beside it.
+            for column in [index * 2, index * 2 + 1] {
+                cells[column] = printed(&columns[column], &figure.name);
+            }
             let _ = writeln!(text, "| {} | {} |", figure.name, cells.join(" | "));
         }
     }
     Ok(text)
+}
+
+/// The printed text of a figure; empty if there is none of this name.
+fn printed<'f>(figures: &'f [Figure], name: &str) -> &'f str {
+    let figure = figures.iter().find(|figure| figure.name == name);
+    figure.map_or("", |figure| &figure.printed)
 }
 
 /// The figures that ab printed when the run of `block` was repeated; empty if no committed result has it.
@@ -117,44 +124,49 @@ fn repeated_figures(block: &PrintedText, results: &[(String, LabResult)]) -> Vec
 
 /// A table of the calls that strace counted, with our calls per request beside them.
 fn table_of_calls(page: &PostPage<'_>, table: &PrintedText) -> anyhow::Result<String> {
+    // This call happens once in each request.
     let per = table.requests.as_deref().unwrap_or_default();
-    let requests = number(&table.figures, per);
-    let requests = requests.with_context(|| format!("{} has no call {per}", table.name))?;
-    let ours = first_cell(&table.calls, page.results)?;
-    let ours = ours.map_or_else(Vec::new, |cell| cell.calls.values().collect());
+    let requests =
+        number(&table.figures, per).with_context(|| format!("{} has no call {per}", table.name))?;
+    // The calls per request, for each program of ours.
+    let programs = match first_cell(&table.calls, page.results)? {
+        Some(cell) => cell.calls.values().collect(),
+        None => Vec::new(),
+    };
     let words = page.language.words();
     let caption = filled(words.calls, &[&table.name, page.phrase(&table.at)?, per]);
     let mut text = format!("\n{caption}\n\n{}", words.calls_heads);
-    let calls = table.figures.iter().filter(|it| !it.name.contains(", "));
-    for call in calls {
-        let beside = |column: &str| {
-            let name = format!("{}, {column}", call.name);
-            let found = table.figures.iter().find(|it| it.name == name);
-            found.map_or_else(String::new, |it| it.printed.clone())
-        };
-        let count: f64 = ours.iter().filter_map(|of| of.get(&call.name)).sum();
-        let here = if count > 0.0 {
+    for call in &table.figures {
+        // The other columns of a call are figures named `CALL, COLUMN`.
+        if call.name.contains(", ") {
+            continue;
+        }
+        let column = |column: &str| printed(&table.figures, &format!("{}, {column}", call.name));
+        let count: f64 = programs
+            .iter()
+            .filter_map(|calls| calls.get(&call.name))
+            .sum();
+        let own = if count > 0.0 {
             format!("{count:.3}")
         } else {
             String::new()
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {:.3} | {here} | {} | {} | {} |",
+            "| {} | {} | {} | {:.3} | {own} | {} | {} | {} |",
             call.name,
             call.printed,
-            beside("errors"),
+            column("errors"),
             call.value / requests,
-            beside("% of time"),
-            beside("seconds"),
-            beside("µs a call")
+            column("% of time"),
+            column("seconds"),
+            column("µs a call")
         );
     }
-    let is_new = |name: &str| number(&table.figures, name).is_none();
-    let others = ours.iter().flat_map(|of| of.iter());
-    let others = others.filter(|(name, count)| is_new(name) && **count >= CALLS_MIN);
-    for (name, count) in others {
-        let _ = writeln!(text, "| {name} | | | | {count:.3} | | | |");
+    for (name, count) in programs.iter().flat_map(|calls| calls.iter()) {
+        if number(&table.figures, name).is_none() && *count >= CALLS_MIN {
+            let _ = writeln!(text, "| {name} | | | | {count:.3} | | | |");
+        }
     }
     Ok(text)
 }

@@ -84,28 +84,30 @@ impl PostPage<'_> {
     /// The title, author, date and address of the source, as far as it names them.
     fn post(&self) -> String {
         let (words, post) = (self.language.words(), &self.source.post);
-        let known = |text: &Option<String>| text.clone().unwrap_or_else(|| words.unknown.into());
+        let or_unknown =
+            |text: &Option<String>| text.clone().unwrap_or_else(|| words.unknown.into());
         let date = match (&post.date, &post.copied) {
             (Some(date), _) => date.clone(),
             (None, Some(copied)) => filled(words.copy_of, &[copied]),
             (None, None) => words.unknown.to_owned(),
         };
-        let address = post.address.as_ref().map(|it| format!("<{it}>"));
+        let address = post.address.as_ref().map(|address| format!("<{address}>"));
         format!(
             "{}| {} | {} | {date} | {} |\n",
             words.post_heads,
-            known(&post.title),
-            known(&post.author),
-            known(&address),
+            or_unknown(&post.title),
+            or_unknown(&post.author),
+            or_unknown(&address),
         )
     }
 
+    /// The row of a sentence: what it says, then the published figure, and what was found then and now.
     fn row(&self, judged: &Judged<'_>) -> anyhow::Result<String> {
         let Judged { claim, answer } = judged;
         let words = self.language.words();
         let texts = &self.source.texts_in(self.language).claim[&claim.id];
-        let there = match claim.published(self.source)? {
-            Some(published) => figure_words::published(claim, &published, self.language),
+        let published = match claim.published(self.source)? {
+            Some(figure) => figure_words::published(claim, &figure, self.language),
             None => String::new(),
         };
         let (then, mut now) = match claim.not_comparable {
@@ -119,7 +121,7 @@ impl PostPage<'_> {
             now += note;
         }
         Ok(format!(
-            "| {} {} *({})* | {there} | {then} | {} | {} |\n",
+            "| {} {} *({})* | {published} | {then} | {} | {} |\n",
             claim.id,
             texts.says,
             self.phrase(&claim.at)?,
@@ -128,25 +130,25 @@ impl PostPage<'_> {
         ))
     }
 
+    /// What a repetition with the software of that time found.
     fn then(&self, answer: &Answer) -> String {
-        let (words, word) = (self.language.words(), self.language.then(answer.then));
-        match &answer.then_figure {
-            None => word.to_owned(),
-            Some(figure) => {
-                let both = [figure.ours, figure.published].map(|it| it.words());
-                let figures = filled(words.then_figure, &both.each_ref().map(String::as_str));
-                format!("{word}{}{figures}", words.colon)
-            }
-        }
+        let (words, verdict) = (self.language.words(), self.language.then(answer.then));
+        let Some(figure) = &answer.then_figure else {
+            return verdict.to_owned();
+        };
+        let (own, published) = (figure.ours.words(), figure.published.words());
+        let figures = filled(words.then_figure, &[&own, &published]);
+        format!("{verdict}{}{figures}", words.colon)
     }
 
+    /// What today's software was measured to do, with a link to the first result.
     fn now(&self, answer: &Answer) -> String {
         let words = self.language.words();
         if answer.cases.is_empty() {
             return words.nothing_committed.to_owned();
         }
-        let of_case = |it: &CaseAnswer| figure_words::case(it, self.language);
-        let cases: Vec<String> = answer.cases.iter().map(of_case).collect();
+        let figure = |case: &CaseAnswer| figure_words::case(case, self.language);
+        let cases: Vec<String> = answer.cases.iter().map(figure).collect();
         let mut text = cases.join(words.semicolon);
         let result = &answer.cases[0].result;
         let _ = write!(text, " ([{result}](../lab/{result}/report.md))");
@@ -155,7 +157,7 @@ impl PostPage<'_> {
             text += self.language.now(answer.now);
         }
         if !answer.beside.is_empty() {
-            let with_measure = |it: &CaseAnswer| format!("`{}` {}", it.measure, of_case(it));
+            let with_measure = |case: &CaseAnswer| format!("`{}` {}", case.measure, figure(case));
             let beside: Vec<String> = answer.beside.iter().map(with_measure).collect();
             text += words.stop;
             text += words.beside;
@@ -190,23 +192,23 @@ impl PostPage<'_> {
     /// `text` with figures in place of names in braces: `{ID}` is our figure of the claim, `{ID|1}` that of its
     /// second case, `{ID|beside}` the one that is shown in addition, `{ID|there}` the published one.
     pub(super) fn filled(&self, text: &str) -> anyhow::Result<String> {
-        let mut whole = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, behind) = after.split_once('}').context("a brace is not closed")?;
-            whole += before;
-            whole += &self
+        let mut filled_text = String::new();
+        let mut remaining = text;
+        while let Some((before, after)) = remaining.split_once('{') {
+            let (name, after_name) = after.split_once('}').context("a brace is not closed")?;
+            filled_text += before;
+            filled_text += &self
                 .named_figure(name)
                 .with_context(|| format!("{{{name}}}"))?;
-            rest = behind;
+            remaining = after_name;
         }
-        Ok(whole + rest)
+        Ok(filled_text + remaining)
     }
 
     fn named_figure(&self, name: &str) -> anyhow::Result<String> {
         let (id, part) = name.split_once('|').unwrap_or((name, "0"));
-        let found = self.claims.iter().find(|it| it.claim.id == id);
-        let Judged { claim, answer } = found.context("there is no such sentence")?;
+        let sentence = self.claims.iter().find(|judged| judged.claim.id == id);
+        let Judged { claim, answer } = sentence.context("there is no such sentence")?;
         let case = match part {
             "there" => return self.there(claim),
             "beside" => answer.beside.first(),
@@ -214,10 +216,8 @@ impl PostPage<'_> {
             "1" => answer.cases.get(1),
             other => bail!("{other:?} is none of there, beside, 1"),
         };
-        Ok(figure_words::figure(
-            case.context("it has no such figure")?,
-            self.language,
-        ))
+        let case = case.context("it has no such figure")?;
+        Ok(figure_words::figure(case, self.language))
     }
 
     fn there(&self, claim: &Claim) -> anyhow::Result<String> {
@@ -231,9 +231,9 @@ impl PostPage<'_> {
 fn own_claim<'a>(row: &OwnRow, results: &'a [(String, LabResult)]) -> anyhow::Result<&'a LabClaim> {
     let found = results.iter().find(|(folder, _)| *folder == row.result);
     let (_, result) = found.with_context(|| format!("docs/lab has no {}", row.result))?;
-    let is_meant = |it: &&LabClaim| it.says == row.claim && it.case() == row.case;
-    let claim = result.claims.iter().find(is_meant);
-    claim.filter(|it| it.is_decided()).with_context(|| {
+    let mut claims = result.claims.iter();
+    let claim = claims.find(|claim| claim.says == row.claim && claim.case() == row.case);
+    claim.filter(|claim| claim.is_decided()).with_context(|| {
         format!(
             "docs/lab/{} does not decide {:?} ({})",
             row.result, row.claim, row.case

@@ -41,6 +41,7 @@ pub(super) fn ratios(page: &PostPage<'_>) -> anyhow::Result<String> {
     Ok(ratio_file(&title, legend, &rows))
 }
 
+/// Where the published figure has its rings on the axis of ratios. A count is compared with itself.
 fn rings(published: &Published) -> Vec<f64> {
     match published {
         Published::Ratio(ratio) => vec![*ratio],
@@ -50,6 +51,7 @@ fn rings(published: &Published) -> Vec<f64> {
     }
 }
 
+/// Where our figure with the software of that time is on the axis; `None` if there is none.
 fn then(answer: &Answer, published: &Published) -> Option<f64> {
     let figure = answer.then_figure?;
     let ours = figure.ours.value();
@@ -72,7 +74,7 @@ fn now(answer: &Answer, published: &Published) -> Option<[f64; 3]> {
         CaseSize::Runs { counts, .. } => [*counts.first()?; 3],
         CaseSize::TooFew { .. } | CaseSize::Gate { .. } => return None,
     };
-    Some(ends.map(|it| it / scale))
+    Some(ends.map(|end| end / scale))
 }
 
 /// Draws which programs shared a machine: in the post above, in our layout below.
@@ -112,8 +114,8 @@ fn draw_machine(parts: &mut String, left: f64, top: f64, machine: &[String]) -> 
     };
     let mut inner = String::new();
     let mut x = left + PADDING;
-    for (place, program) in programs.iter().enumerate() {
-        if place > 0 {
+    for (index, program) in programs.iter().enumerate() {
+        if index > 0 {
             arrow(&mut inner, x - GAP, top + BOX_TOP + BOX_HEIGHT / 2.0);
         }
         let width = text_width(program) + 3.0 * PADDING;

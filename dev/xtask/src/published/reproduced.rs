@@ -65,35 +65,47 @@ impl Quotient {
 }
 
 impl ThenFigures {
-    /// The figure at a place.
+    /// The figure at a place: a sum of figures, or a quotient of two such sums.
     ///
     /// # Errors
     ///
     /// There is none.
     pub(super) fn figure(&self, place: &ThenPlace) -> anyhow::Result<ThenFigure> {
         let figure = place.figure.as_deref();
-        let above = self.sum(&place.of, figure)?;
-        let below = place.over.as_ref().map(|over| self.sum(over, figure));
-        let below = below.transpose()?;
-        let [published, ours] = [0, 1].map(|side| Quotient {
-            above: above[side],
-            below: below.map(|it| it[side]),
-        });
-        Ok(ThenFigure { published, ours })
+        let [published, ours] = self.sums(&place.of, figure)?;
+        let below = match &place.over {
+            Some(over) => self.sums(over, figure)?.map(Some),
+            None => [None, None],
+        };
+        Ok(ThenFigure {
+            published: Quotient {
+                above: published,
+                below: below[0],
+            },
+            ours: Quotient {
+                above: ours,
+                below: below[1],
+            },
+        })
     }
 
-    /// The published figure and ours.
-    fn sum(&self, case: &str, figure: Option<&str>) -> anyhow::Result<[f64; 2]> {
-        let found = self.cases.iter().find(|it| it.name == case);
-        let found = found.with_context(|| format!("no figures of the case {case:?}"))?;
-        let is_meant = |it: &&ReproducedFigure| match figure {
-            Some(name) => it.name == name,
-            None => !it.calls.is_empty(),
-        };
-        let all = found.figures.iter().filter(is_meant);
-        let pairs = all.map(|it| [it.published, it.expected]);
-        let sum = pairs.reduce(|one, other| [one[0] + other[0], one[1] + other[1]]);
-        sum.with_context(|| format!("no figure {figure:?} of the case {case:?}"))
+    /// The published figure of a case and ours, in this order. Without the name of a figure, both are the sums of all
+    /// calls.
+    fn sums(&self, case: &str, figure: Option<&str>) -> anyhow::Result<[f64; 2]> {
+        let found = self.cases.iter().find(|reproduced| reproduced.name == case);
+        let reproduced = found.with_context(|| format!("no figures of the case {case:?}"))?;
+        let mut sums = None;
+        for candidate in &reproduced.figures {
+            let is_included = match figure {
+                Some(name) => candidate.name == name,
+                None => !candidate.calls.is_empty(),
+            };
+            if is_included {
+                let [published, ours] = sums.unwrap_or([0.0, 0.0]);
+                sums = Some([published + candidate.published, ours + candidate.expected]);
+            }
+        }
+        sums.with_context(|| format!("no figure {figure:?} of the case {case:?}"))
     }
 }
 

@@ -280,14 +280,15 @@ pub(super) fn load(folder: &Path) -> anyhow::Result<Library> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
-        let name = entry?.file_name();
-        let name = name.to_string_lossy();
+        let file_name = entry?.file_name();
+        let name = file_name.to_string_lossy();
+        // A source is named by the number of its test; files of its texts have a language in their names as well.
         let test = name.strip_suffix(".toml").unwrap_or_default();
-        if !test.is_empty() && test.bytes().all(|it| it.is_ascii_digit()) {
+        if !test.is_empty() && test.bytes().all(|byte| byte.is_ascii_digit()) {
             sources.push(Source::load(folder, test).with_context(|| name.to_string())?);
         }
     }
-    sources.sort_by(|one, other| one.test.cmp(&other.test));
+    sources.sort_by(|a, b| a.test.cmp(&b.test));
     Ok(Library {
         sources,
         phrases: read(&folder.join(PHRASES))?,
@@ -314,8 +315,8 @@ impl Source {
         }
         for printed in &mut source.texts {
             let file = folder.join(format!("{}.txt", printed.name));
-            let text = fs::read_to_string(&file);
-            let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+            let text = fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
             printed.figures = figures(&text);
         }
         source.check()?;
@@ -327,23 +328,21 @@ impl Source {
         &self.words[&language]
     }
 
-    /// The value of an expression of published numbers.
+    /// The value of an expression of published numbers: `#ID` is a number of the source, `TEXT:FIELD` a field of a
+    /// printed text.
     ///
     /// # Errors
     ///
     /// There is no such number.
     pub(super) fn value(&self, expression: &str) -> anyhow::Result<f64> {
-        expression::value(expression, |name| match name.strip_prefix('#') {
-            Some(id) => self
-                .numbers
-                .iter()
-                .find(|it| it.id == id)
-                .map(|it| it.value),
-            None => {
-                let (text, field) = name.split_once(':')?;
-                let text = self.texts.iter().find(|it| it.name == text)?;
-                number(&text.figures, field)
+        expression::value(expression, |name| {
+            if let Some(id) = name.strip_prefix('#') {
+                let published = self.numbers.iter().find(|published| published.id == id);
+                return published.map(|published| published.value);
             }
+            let (text, field) = name.split_once(':')?;
+            let printed = self.texts.iter().find(|printed| printed.name == text)?;
+            number(&printed.figures, field)
         })
     }
 

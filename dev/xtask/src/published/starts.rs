@@ -67,23 +67,26 @@ fn by_round(result: &LabResult, levels: &Levels, measure: &str) -> anyhow::Resul
 ///
 /// No cell, or more than one, has them.
 pub(super) fn cell<'a>(result: &'a LabResult, levels: &Levels) -> anyhow::Result<&'a LabCell> {
-    let has = |cell: &&LabCell| {
-        let mut wanted = levels.iter();
-        wanted.all(|(name, level)| cell.levels.get(name).is_some_and(|it| is_same(it, level)))
+    let has_levels = |cell: &&LabCell| {
+        let mut levels = levels.iter();
+        levels.all(|(name, level)| match cell.levels.get(name) {
+            Some(own) => is_same(own, level),
+            None => false,
+        })
     };
-    let mut cells = result.cells.iter().filter(has);
-    match (cells.next(), cells.next()) {
-        (Some(cell), None) => Ok(cell),
-        (None, _) => bail!("no cell {levels:?}"),
+    let cells: Vec<&LabCell> = result.cells.iter().filter(has_levels).collect();
+    match cells[..] {
+        [cell] => Ok(cell),
+        [] => bail!("no cell {levels:?}"),
         _ => bail!("several cells {levels:?}"),
     }
 }
 
-fn is_same(ours: &serde_json::Value, wanted: &toml::Value) -> bool {
-    match (ours, wanted) {
-        (serde_json::Value::String(ours), toml::Value::String(wanted)) => ours == wanted,
-        (serde_json::Value::Number(ours), toml::Value::Integer(wanted)) => {
-            ours.as_i64() == Some(*wanted)
+fn is_same(own: &serde_json::Value, wanted: &toml::Value) -> bool {
+    match (own, wanted) {
+        (serde_json::Value::String(own), toml::Value::String(wanted)) => own == wanted,
+        (serde_json::Value::Number(own), toml::Value::Integer(wanted)) => {
+            own.as_i64() == Some(*wanted)
         }
         _ => false,
     }

@@ -14,45 +14,47 @@ pub(super) struct Figure {
 /// All figures of a text, in order.
 pub(super) fn figures(text: &str) -> Vec<Figure> {
     let is_table = text.contains("% time");
-    let mut all: Vec<Figure> = Vec::new();
+    let mut figures: Vec<Figure> = Vec::new();
     for line in text.lines().map(str::trim) {
-        let of_line = if is_table { of_call(line) } else { of_ab(line) };
-        for mut figure in of_line {
-            if all.iter().any(|known| known.name == figure.name) {
+        let line_figures = if is_table { of_call(line) } else { of_ab(line) };
+        for mut figure in line_figures {
+            if figures.iter().any(|earlier| earlier.name == figure.name) {
                 figure.name += ", across all";
             }
-            all.push(figure);
+            figures.push(figure);
         }
     }
-    all
+    figures
 }
 
 /// The figures in a line of ab's output.
 fn of_ab(line: &str) -> Vec<Figure> {
-    if let Some((name, rest)) = line.split_once(':') {
-        let words: Vec<&str> = rest.split_whitespace().collect();
+    if let Some((name, values)) = line.split_once(':') {
+        let words: Vec<&str> = values.split_whitespace().collect();
         if TIMES.contains(&name) {
             let columns = COLUMNS.iter().zip(&words);
             let figures =
                 columns.filter_map(|(column, word)| figure(format!("{name}, {column}"), word));
             return figures.collect();
         }
+        // The lines about the server have its name and port, which are no figures.
         let is_number = !name.starts_with("Server");
-        let first = words.first().filter(|_| is_number);
-        return first
-            .and_then(|word| figure(name.to_owned(), word))
-            .into_iter()
-            .collect();
+        return match words.first() {
+            Some(word) if is_number => figure(name.to_owned(), word).into_iter().collect(),
+            _ => Vec::new(),
+        };
     }
+    // A percentile, such as `50%   12`.
     let mut words = line.split_whitespace();
-    let (Some(share), Some(word)) = (words.next(), words.next()) else {
+    let (Some(first), Some(word)) = (words.next(), words.next()) else {
         return Vec::new();
     };
-    let share = share
-        .strip_suffix('%')
-        .filter(|share| share.parse::<u8>().is_ok());
-    let figure = share.and_then(|share| figure(format!("{share} %"), word));
-    figure.into_iter().collect()
+    match first.strip_suffix('%') {
+        Some(share) if share.parse::<u8>().is_ok() => {
+            figure(format!("{share} %"), word).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The figures in a row of strace's table: percent, seconds, µs per call (not in the row of the total), calls,
@@ -70,14 +72,14 @@ fn of_call(line: &str) -> Vec<Figure> {
     } else {
         &["% of time", "seconds", "µs a call", CALLS, "errors"]
     };
-    let each = columns.iter().zip(numbers).filter_map(|(column, word)| {
-        let name = match *column {
+    let figures = columns.iter().zip(numbers).filter_map(|(column, word)| {
+        let full_name = match *column {
             CALLS => (*name).to_owned(),
             column => format!("{name}, {column}"),
         };
-        figure(name, word)
+        figure(full_name, word)
     });
-    each.collect()
+    figures.collect()
 }
 
 fn figure(name: String, word: &str) -> Option<Figure> {

@@ -61,9 +61,10 @@ pub(super) type Phrases = BTreeMap<String, String>;
 impl Texts {
     /// Checks that there is a sentence for each claim, and a text for each row of our own.
     pub(super) fn check(&self, source: &Source) -> anyhow::Result<()> {
-        let known: Vec<&String> = source.claims.iter().map(|it| &it.id).collect();
+        let mut claims = source.claims.iter();
         ensure!(
-            known.len() == self.claim.len() && known.iter().all(|id| self.claim.contains_key(*id)),
+            claims.len() == self.claim.len()
+                && claims.all(|claim| self.claim.contains_key(&claim.id)),
             "the sentences are not those of the claims"
         );
         ensure!(
@@ -85,7 +86,7 @@ pub(super) fn phrase<'a>(
     language: Language,
     english: &'a str,
 ) -> anyhow::Result<&'a str> {
-    let is_number = !english.contains(|it: char| it.is_ascii_lowercase());
+    let is_number = !english.contains(|c: char| c.is_ascii_lowercase());
     match language {
         Language::English => Ok(english),
         Language::Chinese if is_number => Ok(english),

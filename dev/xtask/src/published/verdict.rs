@@ -36,6 +36,7 @@ pub(super) enum SentenceVerdict {
 }
 
 impl SentenceVerdict {
+    /// The verdict on a sentence. Undecided results of today do not outweigh what was found with the software of then.
     pub(super) fn of(then: ThenVerdict, now: NowVerdict) -> Self {
         use {NowVerdict as Now, ThenVerdict as Then};
         match (then, now) {
@@ -54,14 +55,15 @@ pub(super) fn of_then(published: &Published, figure: Option<ThenFigure>) -> Then
     let Some(figure) = figure else {
         return ThenVerdict::NotRun;
     };
-    let (said, ours) = (figure.published.value(), figure.ours.value());
+    let (published_value, own_value) = (figure.published.value(), figure.ours.value());
     let holds = match published {
         Published::Ratio(_) | Published::Count(_) => {
             // The published figure has one decimal place, so a difference of half a digit is none.
-            (ours - said).abs() <= DIGIT / 2.0 || is_same_count(said, ours)
+            (own_value - published_value).abs() <= DIGIT / 2.0
+                || is_same_count(published_value, own_value)
         }
-        Published::Range([from, to]) => (*from..=*to).contains(&ours),
-        Published::Direction(side) => side.has(ours),
+        Published::Range([from, to]) => (*from..=*to).contains(&own_value),
+        Published::Direction(side) => side.has(own_value),
     };
     if holds {
         ThenVerdict::Holds
@@ -83,11 +85,12 @@ pub(super) fn of_side(side: Direction, ends: [f64; 2], is_shown: bool) -> NowVer
 /// Judges by our counts whether the published count holds. `is_of_version`: it is the count of one version of the
 /// software, which another version cannot refute.
 pub(super) fn of_counts(published: f64, counts: &[f64], is_of_version: bool) -> NowVerdict {
-    let is_same = counts.iter().all(|ours| is_same_count(published, *ours));
-    match (is_same, is_of_version) {
-        (true, _) => NowVerdict::Holds,
-        (false, true) => NowVerdict::OtherVersion,
-        (false, false) => NowVerdict::DoesNotHold,
+    if counts.iter().all(|count| is_same_count(published, *count)) {
+        NowVerdict::Holds
+    } else if is_of_version {
+        NowVerdict::OtherVersion
+    } else {
+        NowVerdict::DoesNotHold
     }
 }
 

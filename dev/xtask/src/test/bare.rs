@@ -23,6 +23,7 @@ struct Hidden {
 
 impl Bare {
     pub(super) fn prepare() -> anyhow::Result<Self> {
+        // Without the right to mount, programs stay visible.
         if !program("unshare", &["--mount", "true"]).succeeds() {
             return Ok(Self { hidden: None });
         }
@@ -30,9 +31,9 @@ impl Bare {
         fs::write(&stand_in, STAND_IN)?;
         fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755))?;
         let proofs = needs::of_tests().into_iter().map(|need| need.proof);
-        let is_program = |path: &PathBuf| {
-            let found = fs::metadata(path);
-            found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        let is_program = |path: &PathBuf| match fs::metadata(path) {
+            Ok(metadata) => metadata.is_file() && metadata.permissions().mode() & 0o111 != 0,
+            Err(_) => false,
         };
         Ok(Self {
             hidden: Some(Hidden {

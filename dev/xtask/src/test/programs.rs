@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, ensure};
-use cargo_metadata::{Message, TargetKind};
+use cargo_metadata::{Artifact, Message, TargetKind};
 
 use super::bare::Bare;
 use super::run::Job;
@@ -50,49 +50,36 @@ pub(super) fn build(root: &Path) -> anyhow::Result<Vec<Program>> {
         .output_beside_stderr()?;
     let mut programs = Vec::new();
     for message in Message::parse_stream(messages.as_bytes()) {
-        let Message::CompilerArtifact(artifact) = message? else {
-            continue;
-        };
-        if let Some(executable) = &artifact.executable
+        if let Message::CompilerArtifact(artifact) = message?
             && artifact.profile.test
+            && let Some(executable) = &artifact.executable
         {
-            let folder = artifact
-                .manifest_path
-                .parent()
-                .context("a manifest has a folder")?;
-            let is_benchmark = artifact.target.kind.contains(&TargetKind::Bench);
-            let target = match artifact.target.kind[0] {
-                TargetKind::Test | TargetKind::Bench => &artifact.target.name,
-                _ => "unit",
-            };
-            let executable = PathBuf::from(executable);
-            let program = Program {
-                name: format!("{} {target}", folder.file_name().unwrap_or_default()),
-                folder: folder.into(),
-                tests: tests(&executable, is_benchmark)?,
-                executable,
-                is_part: false,
-                is_benchmark,
-                need: Need::Nothing,
-            };
+            let program = Program::of_artifact(&artifact, PathBuf::from(executable))?;
             programs.extend(program.split());
         }
     }
-    for (program, parts, _) in NEEDY {
-        for part in *parts {
-            let has = |it: &Program| it.tests.iter().any(|test| test.contains(part));
-            let is_there = programs.iter().any(|it| it.name == *program && has(it));
-            ensure!(
-                is_there,
-                "NEEDY: no test of {program} has {part:?} in its name"
-            );
-        }
-    }
+    check_needy(&programs)?;
     programs.sort_by_key(|program| {
         let is_unit = program.name.ends_with(" unit");
         (is_unit, std::cmp::Reverse(program.tests.len()))
     });
     Ok(programs)
+}
+
+/// Checks that each row of [`NEEDY`] has a test.
+fn check_needy(programs: &[Program]) -> anyhow::Result<()> {
+    for (name, parts, _) in NEEDY {
+        for part in *parts {
+            let mut programs = programs.iter().filter(|program| program.name == *name);
+            let has_test =
+                programs.any(|program| program.tests.iter().any(|test| test.contains(part)));
+            ensure!(
+                has_test,
+                "NEEDY: no test of {name} has {part:?} in its name"
+            );
+        }
+    }
+    Ok(())
 }
 
 impl Program {
@@ -101,26 +88,46 @@ impl Program {
         if self.is_benchmark {
             return vec![self];
         }
-        let is_in = |test: &str, (program, parts, _): &Needy| {
-            *program == self.name && parts.iter().any(|part| test.contains(part))
-        };
         let need_of = |test: &str| {
-            let row = NEEDY.iter().find(|row| is_in(test, row));
+            let row = NEEDY.iter().find(|(program, parts, _)| {
+                *program == self.name && parts.iter().any(|part| test.contains(part))
+            });
             row.map_or(Need::Nothing, |(.., need)| *need)
         };
-        let part = |need| {
+        let mut parts = Vec::new();
+        for need in [Need::Nothing, Need::Time, Need::Servers] {
             let needing = self.tests.iter().filter(|test| need_of(test) == need);
             let tests: Vec<String> = needing.cloned().collect();
-            Self {
-                is_part: tests.len() < self.tests.len(),
-                tests,
-                need,
-                ..self.clone()
+            if !tests.is_empty() {
+                parts.push(Self {
+                    is_part: tests.len() < self.tests.len(),
+                    tests,
+                    need,
+                    ..self.clone()
+                });
             }
+        }
+        parts
+    }
+
+    /// The program that Cargo built, named by its folder and its file in `tests`, with its tests.
+    fn of_artifact(artifact: &Artifact, executable: PathBuf) -> anyhow::Result<Self> {
+        let manifest = &artifact.manifest_path;
+        let folder = manifest.parent().context("a manifest has a folder")?;
+        let is_benchmark = artifact.target.kind.contains(&TargetKind::Bench);
+        let target = match artifact.target.kind[0] {
+            TargetKind::Test | TargetKind::Bench => &artifact.target.name,
+            _ => "unit",
         };
-        let parts = [Need::Nothing, Need::Time, Need::Servers].map(part);
-        let with_tests = parts.into_iter().filter(|part| !part.tests.is_empty());
-        with_tests.collect()
+        Ok(Self {
+            name: format!("{} {target}", folder.file_name().unwrap_or_default()),
+            folder: folder.into(),
+            tests: tests(&executable, is_benchmark)?,
+            executable,
+            is_part: false,
+            is_benchmark,
+            need: Need::Nothing,
+        })
     }
 
     /// Keeps the tests of `selection`; returns `false` if there are none.
@@ -172,8 +179,10 @@ fn tests(executable: &Path, is_benchmark: bool) -> anyhow::Result<Vec<String>> {
     if is_benchmark {
         return Ok(Vec::new());
     }
-    let output = Command::new(executable).arg("--list").output();
-    let output = output.with_context(|| executable.display().to_string())?;
+    let output = Command::new(executable)
+        .arg("--list")
+        .output()
+        .with_context(|| executable.display().to_string())?;
     let lines = String::from_utf8(output.stdout)?;
     let names = lines.lines().filter_map(|line| line.strip_suffix(": test"));
     Ok(names.map(str::to_owned).collect())

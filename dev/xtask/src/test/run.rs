@@ -76,34 +76,15 @@ impl Job {
 /// those that failed.
 pub(super) fn run_all(jobs: Vec<Job>, times: &mut Times) -> anyhow::Result<()> {
     let runs_alone = |job: &Job| ALONE.contains(&&*job.name);
-    let (alone, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(runs_alone);
-    let alone: Vec<_> = alone
-        .into_iter()
-        .map(Job::run)
-        .collect::<anyhow::Result<_>>()?;
-    let waiting = Mutex::new(VecDeque::from(others));
-    let next = || {
-        waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
-    };
-    let lane = || {
-        let mut done = Vec::new();
-        while let Some(job) = next() {
-            done.push(job.run()?);
-        }
-        anyhow::Ok(done)
-    };
-    let done = thread::scope(|scope| {
-        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
-        let joined = lanes
-            .into_iter()
-            .map(|lane| lane.join().expect("no lane panics"));
-        joined.collect::<anyhow::Result<Vec<_>>>()
-    })?;
+    let (alone, together): (Vec<_>, Vec<_>) = jobs.into_iter().partition(runs_alone);
+    let mut results_alone = Vec::new();
+    for job in alone {
+        results_alone.push(job.run()?);
+    }
+    let mut results = run_in_lanes(together)?;
+    results.extend(results_alone);
     let mut failed = Vec::new();
-    for (program, passed) in done.into_iter().flatten().chain(alone) {
+    for (program, passed) in results {
         if !passed {
             failed.push(program.name.clone());
         }
@@ -111,6 +92,30 @@ pub(super) fn run_all(jobs: Vec<Job>, times: &mut Times) -> anyhow::Result<()> {
     }
     ensure!(failed.is_empty(), "these failed: {}", failed.join(", "));
     Ok(())
+}
+
+/// Runs jobs in several threads, each of which takes the next job when it has finished one.
+fn run_in_lanes(jobs: Vec<Job>) -> anyhow::Result<Vec<(ProgramTimes, bool)>> {
+    let waiting = Mutex::new(VecDeque::from(jobs));
+    let next_job = || {
+        let mut queue = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.pop_front()
+    };
+    let run_lane = || {
+        let mut results = Vec::new();
+        while let Some(job) = next_job() {
+            results.push(job.run()?);
+        }
+        anyhow::Ok(results)
+    };
+    thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(run_lane)).collect();
+        let mut results = Vec::new();
+        for lane in lanes {
+            results.extend(lane.join().expect("no lane panics")?);
+        }
+        Ok(results)
+    })
 }
 
 /// How many programs run at a time. One of them, with as many tests at a time as there are cores, keeps a third of two

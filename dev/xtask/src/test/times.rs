@@ -49,10 +49,8 @@ impl ProgramTimes {
     }
 
     pub(super) fn line(&self, passed: bool) -> String {
-        let (outcome, tests) = (
-            if passed { "ok" } else { "FAILED" },
-            self.passed + self.failed,
-        );
+        let outcome = if passed { "ok" } else { "FAILED" };
+        let tests = self.passed + self.failed;
         format!(
             "{:>8.1} s  {tests:>5} tests  {outcome:<6}  {}",
             self.seconds, self.name
@@ -64,7 +62,7 @@ impl Times {
     /// A line for each program, and the slowest tests.
     pub(super) fn print(&self) {
         let mut programs: Vec<_> = self.programs.iter().collect();
-        programs.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        programs.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         say("\n seconds   tests  program");
         for program in &programs {
             let tests = program.passed + program.failed;
@@ -73,13 +71,13 @@ impl Times {
                 program.seconds, program.name
             ));
         }
-        let tests = programs.iter().flat_map(|program| {
-            let of =
-                |(test, seconds): &(String, f64)| (*seconds, format!("{} {test}", program.name));
-            program.tests.iter().map(of)
-        });
-        let mut tests: Vec<(f64, String)> = tests.collect();
-        tests.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut tests: Vec<(f64, String)> = Vec::new();
+        for program in &programs {
+            for (test, seconds) in &program.tests {
+                tests.push((*seconds, format!("{} {test}", program.name)));
+            }
+        }
+        tests.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         say("\n seconds  test");
         for (seconds, test) in tests.iter().take(SLOWEST) {
             say(&format!("{seconds:>8.1}  {test}"));

@@ -33,34 +33,36 @@ fn check_arrows(graph: &Graph, folder: &str, package: &Package) -> Vec<Problem> 
     };
     let folder_of = |id: &String| graph.packages.get(id)?.folder.as_deref();
     let mut problems = Vec::new();
-    for used in package.normal.iter().filter_map(folder_of) {
-        if !row.may_use.contains(&used) {
-            let what = format!("must not depend on {used}: see the drawing in ARCHITECTURE.md");
-            problems.push(Problem::new(folder, what));
+    for dependency in package.normal.iter().filter_map(folder_of) {
+        if !row.may_use.contains(&dependency) {
+            let message =
+                format!("must not depend on {dependency}: see the drawing in ARCHITECTURE.md");
+            problems.push(Problem::new(folder, message));
         }
     }
-    for used in package.dev.iter().filter_map(folder_of) {
-        let fine = [row.may_use, &LEAVES, &TESTS_ONLY].concat();
-        if !fine.contains(&used) {
-            let what = format!("its tests must not depend on {used}: test it through e2e");
-            problems.push(Problem::new(folder, what));
+    let tests_may_use = [row.may_use, &LEAVES, &TESTS_ONLY].concat();
+    for dependency in package.dev.iter().filter_map(folder_of) {
+        if !tests_may_use.contains(&dependency) {
+            let message = format!("its tests must not depend on {dependency}: test it through e2e");
+            problems.push(Problem::new(folder, message));
         }
     }
     problems
 }
 
 fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
-    let names = graph.closure(id).into_iter().filter_map(|id| {
-        let package = graph.packages.get(id)?;
-        Some(package.name.as_str())
-    });
-    let worldly = names.filter(|name| WORLD.contains(name));
-    worldly
-        .map(|name| {
-            let what = format!("is built with {name}: a leaf has no runtime, socket or clock");
-            Problem::new(folder, what)
-        })
-        .collect()
+    let mut problems = Vec::new();
+    for dependency in graph.closure(id) {
+        let Some(package) = graph.packages.get(dependency) else {
+            continue;
+        };
+        let name = package.name.as_str();
+        if WORLD.contains(&name) {
+            let message = format!("is built with {name}: a leaf has no runtime, socket or clock");
+            problems.push(Problem::new(folder, message));
+        }
+    }
+    problems
 }
 
 /// The crates without I/O and clock, by folder.

@@ -8,21 +8,22 @@ use super::Problem;
 use super::source::{Source, Token};
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {
-    let lines: Vec<usize> = if source.path == FILE {
-        source.find(&["_", "=", ">"]).collect()
+    let (lines, message): (Vec<usize>, &str) = if source.path == FILE {
+        (
+            source.find(&["_", "=", ">"]).collect(),
+            "names each source: an arm for the rest would take one that is added later",
+        )
     } else if source.path.starts_with(CRATE) && !source.path.starts_with(BESIDE) {
-        patterns(&source.tokens).collect()
+        (
+            patterns(&source.tokens).collect(),
+            "must not look at which `Source` it is: ask by a function of exchange/source.rs",
+        )
     } else {
-        Vec::new()
-    };
-    let what = if source.path == FILE {
-        "names each source: an arm for the rest would take one that is added later"
-    } else {
-        "must not look at which `Source` it is: ask by a function of exchange/source.rs"
+        return Vec::new();
     };
     let lines = lines.into_iter().filter(|line| !source.is_test_line(*line));
     lines
-        .map(|line| Problem::new(format_args!("{}:{line}", source.path), what))
+        .map(|line| Problem::new(format_args!("{}:{line}", source.path), message))
         .collect()
 }
 
@@ -75,17 +76,19 @@ fn closing(tokens: &[Token], open: usize) -> usize {
 
 /// Whether the innermost brackets around `at` are those of `matches!`, and `at` is behind the first comma.
 fn is_in_matches(tokens: &[Token], at: usize) -> bool {
-    let (mut depth, mut behind_comma) = (0_usize, false);
-    for before in (0..at).rev() {
-        match text(tokens, before) {
+    // Goes back to the open bracket, past brackets that are closed before `at`.
+    let (mut depth, mut is_behind_comma) = (0_usize, false);
+    for index in (0..at).rev() {
+        match text(tokens, index) {
             ")" | "]" | "}" => depth += 1,
             "(" | "[" | "{" if depth > 0 => depth -= 1,
             "(" => {
-                let name = before.checked_sub(2).map(|name| text(tokens, name));
-                return behind_comma && name == Some("matches");
+                // `!` is between the name and the bracket.
+                let is_matches = index >= 2 && text(tokens, index - 2) == "matches";
+                return is_behind_comma && is_matches;
             }
             "[" | "{" => return false,
-            "," if depth == 0 => behind_comma = true,
+            "," if depth == 0 => is_behind_comma = true,
             _ => {}
         }
     }

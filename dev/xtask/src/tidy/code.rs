@@ -7,13 +7,10 @@ use super::source::Source;
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut report = |lines: Vec<usize>, what: &str| {
-        let place = |line| format!("{}:{line}", source.path);
-        problems.extend(
-            lines
-                .into_iter()
-                .map(|line| Problem::new(place(line), what)),
-        );
+    let mut report = |lines: Vec<usize>, message: &str| {
+        for line in lines {
+            problems.push(Problem::new(format!("{}:{line}", source.path), message));
+        }
     };
     report(
         unsafe_lines(source),
@@ -47,10 +44,10 @@ pub(super) fn check_forbidden_unsafe(sources: &[Source]) -> Vec<Problem> {
 }
 
 fn unsafe_lines(source: &Source) -> Vec<usize> {
-    let allowed = MAY_BE_UNSAFE.iter().any(|place| {
+    let is_allowed = MAY_BE_UNSAFE.iter().any(|place| {
         source.path == *place || (place.ends_with('/') && source.path.starts_with(place))
     });
-    if allowed {
+    if is_allowed {
         return Vec::new();
     }
     source.find(&["unsafe"]).collect()

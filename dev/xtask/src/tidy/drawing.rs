@@ -19,33 +19,41 @@ pub(super) fn check(root: &Path, graph: &Graph) -> anyhow::Result<Vec<Problem>> 
 
 type Arrows<'a> = BTreeSet<(&'a str, &'a str)>;
 
-/// The arrows of the first code block below the heading.
+/// The arrows of the first code block below the heading. A line may have several names on each side, with commas.
 fn drawn(text: &str) -> Arrows<'_> {
     let section = text.split_once(HEADING).map_or("", |(_, section)| section);
     let block = section.split("```").nth(1).unwrap_or_default();
-    let lines = block.lines().filter_map(|line| line.split_once(ARROW));
-    let arrows = lines.flat_map(|(from, to)| {
-        let each = from.split(',');
-        each.flat_map(move |from| to.split(',').map(move |to| (from.trim(), to.trim())))
-    });
-    arrows.collect()
+    let mut arrows = Arrows::default();
+    for line in block.lines() {
+        let Some((users, dependencies)) = line.split_once(ARROW) else {
+            continue;
+        };
+        for user in users.split(',') {
+            for dependency in dependencies.split(',') {
+                arrows.insert((user.trim(), dependency.trim()));
+            }
+        }
+    }
+    arrows
 }
 
 /// The arrows of the manifests.
 fn declared(graph: &Graph) -> Arrows<'_> {
-    let folder_of = |id: &String| graph.packages.get(id)?.folder.as_deref();
-    graph
-        .members()
-        .flat_map(|(from, _, package)| {
-            let used = package.normal.iter().filter_map(folder_of);
-            used.map(move |to| (from, to))
-        })
-        .collect()
+    let mut arrows = Arrows::default();
+    for (folder, _, package) in graph.members() {
+        for id in &package.normal {
+            let dependency = graph.packages.get(id);
+            if let Some(dependency) = dependency.and_then(|package| package.folder.as_deref()) {
+                arrows.insert((folder, dependency));
+            }
+        }
+    }
+    arrows
 }
 
 fn compare(drawn: &Arrows<'_>, declared: &Arrows<'_>) -> Vec<Problem> {
-    let problem = |(from, to): &(&str, &str), what: &str| {
-        Problem::new(FILE, format!("{what}: {from} {ARROW} {to}"))
+    let problem = |(from, to): &(&str, &str), message: &str| {
+        Problem::new(FILE, format!("{message}: {from} {ARROW} {to}"))
     };
     let surplus = drawn.difference(declared);
     let missing = declared.difference(drawn);

@@ -8,20 +8,20 @@ use super::source::{Source, Token};
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut before: Option<Import> = None;
+    let mut previous: Option<Import> = None;
     for import in imports(&source.tokens) {
-        let mut report = |what: &str| {
+        let mut report = |message: &str| {
             let place = format!("{}:{}", source.path, import.line);
-            problems.push(Problem::new(place, what));
+            problems.push(Problem::new(place, message));
         };
         if import.nested {
             report("an import names things of one module: a line for each module");
         }
-        let adjacent = before.filter(|before| before.end == import.start);
-        if adjacent.is_some_and(|before| before.group > import.group) {
+        let adjacent = previous.filter(|previous| previous.end == import.start);
+        if adjacent.is_some_and(|previous| previous.group > import.group) {
             report("imports come in this order: std, other crates, our own modules");
         }
-        before = Some(import);
+        previous = Some(import);
     }
     problems
 }
@@ -46,29 +46,30 @@ struct Import {
 }
 
 fn imports(tokens: &[Token]) -> Vec<Import> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
+    let mut imports = Vec::new();
+    let mut index = 0;
+    while index < tokens.len() {
         // `use` is also the sign of captured lifetimes, `+ use<'a>`.
-        let begins = text(tokens, at) == "use" && text(tokens, at + 1) != "<";
-        if !begins {
-            at += 1;
+        let is_import = text(tokens, index) == "use" && text(tokens, index + 1) != "<";
+        if !is_import {
+            index += 1;
             continue;
         }
-        let path = &tokens[at + 1..];
-        let length = path.iter().position(|token| token.text == ";");
-        let path = &path[..length.unwrap_or(path.len())];
-        let end = at + path.len() + 2;
-        found.push(Import {
-            line: tokens[at].line,
-            start: start(tokens, at),
+        let after = &tokens[index + 1..];
+        let semicolon = after.iter().position(|token| token.text == ";");
+        let path = &after[..semicolon.unwrap_or(after.len())];
+        // Behind `use`, the path and the semicolon.
+        let end = index + path.len() + 2;
+        imports.push(Import {
+            line: tokens[index].line,
+            start: start(tokens, index),
             end,
             group: group(path),
             nested: is_nested(path),
         });
-        at = end;
+        index = end;
     }
-    found
+    imports
 }
 
 fn text(tokens: &[Token], at: usize) -> &str {

@@ -17,15 +17,15 @@ use super::source::{Source, Token};
 pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Problem>> {
     let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
     let tests = test_modules(sources);
-    let sources: Vec<&Source> = sources
-        .iter()
-        .filter(|source| !tests.iter().any(|it| is_within(&source.path, it)))
-        .collect();
-    let drawings = DRAWINGS.iter().filter_map(|drawing| {
-        let layers = drawn(&text, drawing)?;
-        Some(drawing.compare(&layers, &sources))
-    });
-    Ok(drawings.flatten().collect())
+    let is_test = |source: &Source| tests.iter().any(|module| is_within(&source.path, module));
+    let code: Vec<&Source> = sources.iter().filter(|source| !is_test(source)).collect();
+    let mut problems = Vec::new();
+    for drawing in &DRAWINGS {
+        if let Some(layers) = drawn(&text, drawing) {
+            problems.extend(drawing.compare(&layers, &code));
+        }
+    }
+    Ok(problems)
 }
 
 /// A root whose modules are in layers.
@@ -56,17 +56,19 @@ impl Drawing {
         Self { name, folder }
     }
 
+    /// Finds modules that the drawing or the folder lacks, and uses of a module that is not in a lower layer.
     fn compare(&self, layers: &Layers<'_>, sources: &[&Source]) -> Vec<Problem> {
         let folder = self.folder;
-        let modules: BTreeSet<&str> = sources.iter().filter_map(|it| self.module(it)).collect();
+        let modules = sources.iter().filter_map(|source| self.module(source));
+        let modules: BTreeSet<&str> = modules.collect();
         let mut problems = Vec::new();
         for name in layers.keys().filter(|name| !modules.contains(*name)) {
-            let what = format!("the layers have a module that {folder} lacks: {name}");
-            problems.push(Problem::new(FILE, what));
+            let message = format!("the layers have a module that {folder} lacks: {name}");
+            problems.push(Problem::new(FILE, message));
         }
         for name in modules.iter().filter(|name| !layers.contains_key(*name)) {
-            let what = format!("the layers lack the module {name} of {folder}");
-            problems.push(Problem::new(FILE, what));
+            let message = format!("the layers lack the module {name} of {folder}");
+            problems.push(Problem::new(FILE, message));
         }
         for source in sources {
             let Some(from) = self.module(source) else {
@@ -76,8 +78,8 @@ impl Drawing {
                 let Some(to) = self.below_root(&segments).filter(|to| *to != from) else {
                     continue;
                 };
-                let what = match (layers.get(from), layers.get(to)) {
-                    (Some(left), Some(right)) if left < right => continue,
+                let message = match (layers.get(from), layers.get(to)) {
+                    (Some(own), Some(used)) if own < used => continue,
                     (Some(_), Some(_)) => {
                         format!("`{from}` must not use `{to}`: see the layers in {FILE}")
                     }
@@ -88,7 +90,10 @@ impl Drawing {
                         self.name
                     ),
                 };
-                problems.push(Problem::new(format_args!("{}:{line}", source.path), what));
+                problems.push(Problem::new(
+                    format_args!("{}:{line}", source.path),
+                    message,
+                ));
             }
         }
         problems
@@ -122,27 +127,27 @@ struct UsedPath<'a> {
 fn used_paths(source: &Source) -> Vec<UsedPath<'_>> {
     let tokens = &source.tokens;
     let file = file_segments(&source.path);
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut inner = Inner::default();
-    for (at, token) in tokens.iter().enumerate() {
-        inner.step(tokens, at);
-        if source.is_test_line(token.line) || is_path(tokens, at) {
+    for (index, token) in tokens.iter().enumerate() {
+        inner.step(tokens, index);
+        if source.is_test_line(token.line) || is_path(tokens, index) {
             continue;
         }
-        let mut here = file.clone();
-        here.extend(&inner.modules);
+        let mut current_module = file.clone();
+        current_module.extend(&inner.modules);
         let (base, after) = match token.text.as_str() {
-            "crate" => (Vec::new(), at + 1),
+            "crate" => (Vec::new(), index + 1),
             "super" => {
-                let (climbed, after) = climb(tokens, at);
-                here.truncate(here.len().saturating_sub(climbed));
-                (here, after)
+                let (climbed, after) = climb(tokens, index);
+                current_module.truncate(current_module.len().saturating_sub(climbed));
+                (current_module, after)
             }
             _ => continue,
         };
-        follow(tokens, after, &base, &mut found);
+        follow(tokens, after, &base, &mut paths);
     }
-    found
+    paths
 }
 
 /// The modules that lead from the root of a crate to a file.
@@ -199,60 +204,70 @@ fn follow<'a>(
     tokens: &'a [Token],
     at: usize,
     base: &[&'a str],
-    found: &mut Vec<UsedPath<'a>>,
+    paths: &mut Vec<UsedPath<'a>>,
 ) -> usize {
-    let goes_on = text(tokens, at) == ":" && text(tokens, at + 1) == ":";
-    match text(tokens, at + 2) {
-        "{" if goes_on => {
-            let mut at = at + 3;
-            while !["}", ""].contains(&text(tokens, at)) {
-                at = follow_name(tokens, at, base, found);
-                while ![",", "}", ""].contains(&text(tokens, at)) {
-                    at += 1;
-                }
-                at += usize::from(text(tokens, at) == ",");
-            }
-            at + 1
-        }
+    let has_colons = text(tokens, at) == ":" && text(tokens, at + 1) == ":";
+    let behind_colons = at + 2;
+    match text(tokens, behind_colons) {
+        // The end of the file, or generics such as `path::<T>`.
         "" | "<" => at,
-        _ if goes_on => follow_name(tokens, at + 2, base, found),
-        _ => at,
+        _ if !has_colons => at,
+        "{" => {
+            let mut index = behind_colons + 1;
+            // An empty text is the end of the file.
+            while !["}", ""].contains(&text(tokens, index)) {
+                index = follow_name(tokens, index, base, paths);
+                // Passes over what is behind the path, such as `as name`.
+                while ![",", "}", ""].contains(&text(tokens, index)) {
+                    index += 1;
+                }
+                index += usize::from(text(tokens, index) == ",");
+            }
+            index + 1
+        }
+        _ => follow_name(tokens, behind_colons, base, paths),
     }
 }
 
-/// Adds the path that begins with `base` and the name at `at`.
+/// Adds the path that begins with `base` and the name at `at`, or the longer paths that go on behind the name.
 fn follow_name<'a>(
     tokens: &'a [Token],
     at: usize,
     base: &[&'a str],
-    found: &mut Vec<UsedPath<'a>>,
+    paths: &mut Vec<UsedPath<'a>>,
 ) -> usize {
     let mut segments = base.to_vec();
-    segments.extend(Some(text(tokens, at)).filter(|it| *it != "self"));
-    let before = found.len();
-    let end = follow(tokens, at + 1, &segments, found);
-    if found.len() == before {
-        let line = tokens.get(at).map_or(0, |it| it.line);
-        found.push(UsedPath { segments, line });
+    let name = text(tokens, at);
+    // `self` in braces stands for the module before them.
+    if name != "self" {
+        segments.push(name);
+    }
+    let count = paths.len();
+    let end = follow(tokens, at + 1, &segments, paths);
+    if paths.len() == count {
+        let line = tokens.get(at).map_or(0, |token| token.line);
+        paths.push(UsedPath { segments, line });
     }
     end
 }
 
 /// The files of modules that are declared under `#[cfg(test)]`, without `.rs`.
 fn test_modules(sources: &[Source]) -> Vec<String> {
-    let declared = sources.iter().flat_map(|source| {
-        let folder = source.path.strip_suffix(".rs").unwrap_or_default();
-        let folder = folder.strip_suffix("/lib").unwrap_or(folder);
-        source.tokens.windows(3).filter_map(move |window| {
-            let [keyword, name, end] = window else {
-                return None;
-            };
-            let is_declared = keyword.text == "mod" && end.text == ";";
-            let is_test = is_declared && source.is_test_line(keyword.line);
-            is_test.then(|| format!("{folder}/{}", name.text))
-        })
-    });
-    declared.collect()
+    let mut modules = Vec::new();
+    for source in sources {
+        let path = source.path.strip_suffix(".rs").unwrap_or_default();
+        let folder = path.strip_suffix("/lib").unwrap_or(path);
+        for window in source.tokens.windows(3) {
+            if let [keyword, name, end] = window
+                && keyword.text == "mod"
+                && end.text == ";"
+                && source.is_test_line(keyword.line)
+            {
+                modules.push(format!("{folder}/{}", name.text));
+            }
+        }
+    }
+    modules
 }
 
 /// Whether a file belongs to a module or to one below it.

@@ -18,13 +18,13 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let names = Names::of(&source::load(root)?);
     let types = names.types.len();
     let (participles, shared) = (names.participles(), names.shared());
+    let sharing: usize = shared.iter().map(|(_, count)| count).sum();
     let tuples = &names.tuple_parameters;
     say(&format!(
-        "{types} types: {} are participles ({:.1} %), {} share their name ({:.1} %)",
+        "{types} types: {} are participles ({:.1} %), {sharing} share their name ({:.1} %)",
         participles.len(),
         percent(participles.len(), types),
-        shared.iter().map(|(_, count)| count).sum::<usize>(),
-        percent(shared.iter().map(|(_, count)| count).sum(), types),
+        percent(sharing, types),
     ));
     say(&format!(
         "{} functions: {} take a tuple ({:.2} %)",
@@ -35,8 +35,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     say(&format!("{} names are bound twice", names.rebound.len()));
     let list = |title: &str, places: &[&Declaration]| {
         say(&format!("\n{title}:"));
-        for it in places {
-            say(&format!("  {} {}:{}", it.name, it.path, it.line));
+        for place in places {
+            say(&format!("  {} {}:{}", place.name, place.path, place.line));
         }
     };
     list("participles", &participles);
@@ -76,13 +76,14 @@ struct Ratchet {
 }
 
 impl Ratchet {
-    fn check(&self, found: &[&Declaration], max: usize) -> Vec<Problem> {
+    /// Reports each declaration if there are more than `max`. With fewer, the limit itself is to be lowered.
+    fn check(&self, declarations: &[&Declaration], max: usize) -> Vec<Problem> {
         let Self {
             limit,
             what,
             advice,
         } = self;
-        let count = found.len();
+        let count = declarations.len();
         if count < max {
             let problem = format!("only {count} {what}: lower {limit}");
             return vec![Problem::new(FILE, problem)];
@@ -90,16 +91,13 @@ impl Ratchet {
         if count == max {
             return Vec::new();
         }
-        let places = found.iter().map(|it| {
-            Problem::new(
-                format_args!("{}:{}", it.path, it.line),
-                format!(
-                    "{}: {count} {what}, {max} may: {advice} (`cargo xtask names` lists them)",
-                    it.name
-                ),
-            )
+        let problems = declarations.iter().map(|Declaration { name, path, line }| {
+            let message = format!(
+                "{name}: {count} {what}, {max} may: {advice} (`cargo xtask names` lists them)"
+            );
+            Problem::new(format_args!("{path}:{line}"), message)
         });
-        places.collect()
+        problems.collect()
     }
 }
 
@@ -131,6 +129,7 @@ impl Names {
         names
     }
 
+    /// Adds the types and functions of a file, and the variables that are bound twice within a few lines.
     fn add(&mut self, source: &Source) {
         let tokens = &source.tokens;
         // For each open bracket, the variables bound in it, with the line of their last `let`.
@@ -159,15 +158,17 @@ impl Names {
                     self.types.push(declaration());
                 }
                 "let" => {
-                    let Some((name, value)) = variable(tokens, at + 1) else {
+                    let Some((variable, value)) = variable(tokens, at + 1) else {
                         continue;
                     };
                     let block = blocks.last_mut().expect("the first is not popped");
-                    let before = block.insert(name, token.line);
-                    let is_near = before.is_some_and(|line| token.line - line <= REBOUND_LINES);
-                    if is_near && !is_same_value(&tokens[value..], name) {
+                    let is_near = match block.insert(variable, token.line) {
+                        Some(earlier_line) => token.line - earlier_line <= REBOUND_LINES,
+                        None => false,
+                    };
+                    if is_near && !is_same_value(&tokens[value..], variable) {
                         self.rebound.push(Declaration {
-                            name: name.to_owned(),
+                            name: variable.to_owned(),
                             ..declaration()
                         });
                     }
@@ -191,8 +192,8 @@ impl Names {
     /// Names that several types share, with the number of these types; the most frequent first.
     fn shared(&self) -> Vec<(&str, usize)> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for it in &self.types {
-            *counts.entry(&it.name).or_default() += 1;
+        for declaration in &self.types {
+            *counts.entry(&declaration.name).or_default() += 1;
         }
         let mut shared: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 1).collect();
         shared.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -221,50 +222,48 @@ fn begins_lower(name: &str) -> bool {
 /// Whether a parameter of the function whose generics or parameters begin at `at` is a tuple, taken apart.
 fn takes_tuple(tokens: &[Token], at: usize) -> bool {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
-    let mut at = at;
-    if text(at) == "<" {
-        let mut depth = 0_usize;
-        loop {
-            match text(at) {
-                "<" => depth += 1,
-                ">" if text(at - 1) != "-" => depth -= 1,
-                "" => return false,
-                _ => {}
-            }
-            at += 1;
-            if depth == 0 {
-                break;
-            }
+    let mut index = at;
+    let mut generics_depth = 0_usize;
+    while text(index) != "(" || generics_depth > 0 {
+        match text(index) {
+            "" => return false,
+            "<" => generics_depth += 1,
+            _ if generics_depth == 0 => return false,
+            // In generics, `->` belongs to a closure's type.
+            ">" if text(index - 1) != "-" => generics_depth -= 1,
+            _ => {}
         }
+        index += 1;
     }
-    if text(at) != "(" {
-        return false;
-    }
-    let (mut depth, mut is_start) = (1_usize, true);
+    let mut depth = 1_usize;
+    // Whether a parameter's pattern begins at the next token.
+    let mut is_start = true;
     while depth > 0 {
-        at += 1;
-        match text(at) {
+        index += 1;
+        match text(index) {
             "" => return false,
             "(" if depth == 1 && is_start => return true,
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => depth -= 1,
             _ => {}
         }
-        let stays_start = is_start && ["mut", "&"].contains(&text(at));
-        is_start = depth == 1 && (stays_start || text(at) == ",");
+        let stays_start = is_start && ["mut", "&"].contains(&text(index));
+        is_start = depth == 1 && (stays_start || text(index) == ",");
     }
     false
 }
 
 /// The variable of a `let` whose pattern begins at `at`, and where its value begins; `None` if it is no plain name.
 fn variable(tokens: &[Token], at: usize) -> Option<(&str, usize)> {
-    let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
-    let at = if text(at) == "mut" { at + 1 } else { at };
-    let name = text(at);
-    if name == "_" || !begins_lower(name) || ![":", "="].contains(&text(at + 1)) {
+    let text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let name_at = if text(at) == "mut" { at + 1 } else { at };
+    let name = text(name_at);
+    if name == "_" || !begins_lower(name) || ![":", "="].contains(&text(name_at + 1)) {
         return None;
     }
-    let end = (at + 1..tokens.len()).find(|at| ["=", ";"].contains(&text(*at)))?;
+    // A type may be between the name and its value. A `;` first means that there is no value.
+    let mut after_name = name_at + 1..tokens.len();
+    let end = after_name.find(|index| ["=", ";"].contains(&text(*index)))?;
     (text(end) == "=").then_some((name, end + 1))
 }
 
@@ -304,11 +303,12 @@ fn is_balanced(texts: &[&str]) -> bool {
 fn is_participle(name: &str) -> bool {
     let begin = name.rfind(|letter: char| letter.is_ascii_uppercase());
     let word = &name[begin.unwrap_or(0)..];
-    let ends = |end: &str| word.len() > end.len() + 1 && word.ends_with(end);
     if NOUNS.contains(&word) {
         return false;
     }
-    ends("ed") || ends("ing") || IRREGULAR.contains(&word)
+    // Before the ending there are at least two letters: `Red` and `Ring` are no participles.
+    let has_ending = |ending: &str| word.len() > ending.len() + 1 && word.ends_with(ending);
+    has_ending("ed") || has_ending("ing") || IRREGULAR.contains(&word)
 }
 
 fn percent(part: usize, whole: usize) -> f64 {

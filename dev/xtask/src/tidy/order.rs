@@ -8,16 +8,16 @@ use super::source::{Source, Token};
 
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let items = items(&source.tokens);
-    let last = items.iter().rposition(|item| item.kind == Kind::Other);
-    let early = items[..last.unwrap_or(0)]
-        .iter()
-        .filter(|item| item.kind == Kind::PrivateConstant);
-    early
-        .map(|item| {
+    let last_other = items.iter().rposition(|item| item.kind == Kind::Other);
+    let mut problems = Vec::new();
+    for item in &items[..last_other.unwrap_or(0)] {
+        if item.kind == Kind::PrivateConstant {
             let place = format!("{}:{}", source.path, item.line);
-            Problem::new(place, "private constants come after types and functions")
-        })
-        .collect()
+            let message = "private constants come after types and functions";
+            problems.push(Problem::new(place, message));
+        }
+    }
+    problems
 }
 
 /// A type, a function or a constant of the file itself, not of a module or function in it.
@@ -34,30 +34,30 @@ enum Kind {
 }
 
 fn items(tokens: &[Token]) -> Vec<Item> {
-    let mut found = Vec::new();
+    let mut items = Vec::new();
     let mut depth = 0_usize;
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
+    let mut index = 0;
+    while let Some(token) = tokens.get(index) {
         match token.text.as_str() {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => depth = depth.saturating_sub(1),
             _ if depth > 0 => {}
-            "const" if is_private_constant(tokens, at) => {
-                found.push(Item {
+            "const" if is_private_constant(tokens, index) => {
+                items.push(Item {
                     kind: Kind::PrivateConstant,
                     line: token.line,
                 });
-                at = end_of_statement(tokens, at);
+                index = end_of_statement(tokens, index);
             }
-            "fn" | "struct" | "enum" | "union" | "trait" | "impl" => found.push(Item {
+            "fn" | "struct" | "enum" | "union" | "trait" | "impl" => items.push(Item {
                 kind: Kind::Other,
                 line: token.line,
             }),
             _ => {}
         }
-        at += 1;
+        index += 1;
     }
-    found
+    items
 }
 
 /// Whether a private constant begins here. `const fn` is none, nor is `const _`, which asserts something about

@@ -44,13 +44,17 @@ fn check_architecture(text: &str) -> Option<Problem> {
 }
 
 fn check_corpora(targets: &[String], entries: impl Fn(&str) -> usize) -> Vec<Problem> {
-    let without = targets.iter().filter(|target| entries(target) == 0);
-    without
-        .map(|target| {
-            let what = "has no corpus: commit seeds, and replay them in a test";
-            Problem::new(format_args!("dev/fuzz/corpus/{target}.txt"), what)
-        })
-        .collect()
+    let mut problems = Vec::new();
+    for target in targets {
+        if entries(target) == 0 {
+            let message = "has no corpus: commit seeds, and replay them in a test";
+            problems.push(Problem::new(
+                format_args!("dev/fuzz/corpus/{target}.txt"),
+                message,
+            ));
+        }
+    }
+    problems
 }
 
 #[cfg(test)]

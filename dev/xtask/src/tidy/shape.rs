@@ -12,12 +12,13 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
 
 /// Finds allowances for files that do not exist any more.
 pub(super) fn check_allowances(sources: &[Source]) -> Vec<Problem> {
-    let gone = LONGER.iter().filter(|(path, _)| {
-        let mut sources = sources.iter();
-        !sources.any(|source| source.path == *path)
-    });
-    gone.map(|(path, _)| Problem::new(path, "is listed as long but does not exist"))
-        .collect()
+    let mut problems = Vec::new();
+    for (path, _) in LONGER {
+        if !sources.iter().any(|source| source.path == *path) {
+            problems.push(Problem::new(path, "is listed as long but does not exist"));
+        }
+    }
+    problems
 }
 
 fn check_length(source: &Source, longer: &[(&str, usize)]) -> Vec<Problem> {
@@ -28,8 +29,8 @@ fn check_length(source: &Source, longer: &[(&str, usize)]) -> Vec<Problem> {
     let lines = (1..=count)
         .filter(|line| !source.is_test_line(*line))
         .count();
-    let allowed = longer.iter().find(|(path, _)| *path == source.path);
-    let what = match allowed {
+    let entry = longer.iter().find(|(path, _)| *path == source.path);
+    let message = match entry {
         Some((_, listed)) if lines < *listed => {
             format!("has {lines} lines now: lower or remove its entry in tidy/shape.rs")
         }
@@ -41,20 +42,21 @@ fn check_length(source: &Source, longer: &[(&str, usize)]) -> Vec<Problem> {
         }
         _ => return Vec::new(),
     };
-    vec![Problem::new(&source.path, what)]
+    vec![Problem::new(&source.path, message)]
 }
 
 /// Checks that a file begins with a `//!` header. Test modules need none, because the file next to them says what
 /// they test.
 fn check_header(source: &Source) -> Option<Problem> {
-    let exempt = source.path.ends_with("/tests.rs");
-    let first = source
-        .text
-        .lines()
-        .find(|line| !line.starts_with("#![no_main]"));
-    let fine = exempt || first.is_some_and(|line| line.starts_with("//! "));
-    let what = "must open with `//!`: what it owns, what it does not, one invariant";
-    (!fine).then(|| Problem::new(&source.path, what))
+    let mut lines = source.text.lines();
+    let first = lines
+        .find(|line| !line.starts_with("#![no_main]"))
+        .unwrap_or_default();
+    if source.path.ends_with("/tests.rs") || first.starts_with("//! ") {
+        return None;
+    }
+    let message = "must open with `//!`: what it owns, what it does not, one invariant";
+    Some(Problem::new(&source.path, message))
 }
 
 fn check_name(source: &Source) -> Option<Problem> {

@@ -145,12 +145,8 @@ fn test_items(tokens: &[Token]) -> Vec<RangeInclusive<usize>> {
     const ATTRIBUTE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut items = Vec::new();
     for start in 0..tokens.len().saturating_sub(ATTRIBUTE.len()) {
-        let window = &tokens[start..start + ATTRIBUTE.len()];
-        if !window
-            .iter()
-            .zip(ATTRIBUTE)
-            .all(|(token, text)| token.text == text)
-        {
+        let mut pairs = tokens[start..].iter().zip(ATTRIBUTE);
+        if !pairs.all(|(token, text)| token.text == text) {
             continue;
         }
         let mut depth = 0_usize;
