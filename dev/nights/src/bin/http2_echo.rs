@@ -19,7 +19,7 @@ use http::StatusCode;
 
 fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1);
-    let window = std::env::args().nth(2).and_then(|it| it.parse().ok());
+    let window = std::env::args().nth(2).and_then(|text| text.parse().ok());
     let mut config = Config::default();
     config.window = window.unwrap_or(config.window);
     let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0"))?;

@@ -131,11 +131,11 @@ fn against(text: &str) -> anyhow::Result<Vec<Value>> {
     let mut command = Command::new(place("new"));
     command.args(["lab", "run"]).arg(place("copy.toml"));
     command.arg("--against").arg(place("old"));
-    let ended = command.arg("--out").arg(place("out")).output()?;
-    let said = String::from_utf8_lossy(&ended.stderr);
-    ensure!(ended.status.success(), "{said}");
-    let result = fs::read_to_string(place("out").join("result.json"))?;
-    let result: Value = serde_json::from_str(&result)?;
+    let output = command.arg("--out").arg(place("out")).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{errors}");
+    let text = fs::read_to_string(place("out").join("result.json"))?;
+    let result: Value = serde_json::from_str(&text)?;
     let claims = result["claims"].as_array().context("no claims")?;
     for claim in claims {
         let word = |key: &str| claim[key].as_str().unwrap_or_default().to_owned();
@@ -181,28 +181,20 @@ fn intervals(text: &str) -> anyhow::Result<Vec<(&'static str, Centre)>> {
     );
     fs::write(&file, text)?;
     let mut command = Command::new(binary()?);
-    command
-        .args(["lab", "run"])
-        .arg(&file)
-        .arg("--out")
-        .arg(&out);
-    let ended = command.output()?;
-    ensure!(
-        ended.status.success(),
-        "{}",
-        String::from_utf8_lossy(&ended.stderr)
-    );
+    command.args(["lab", "run"]).arg(&file);
+    let output = command.arg("--out").arg(&out).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{errors}");
     let runs = runs(&out)?;
-    let of = |name: &'static str| {
-        let logs: Vec<f64> = runs
-            .values()
-            .filter_map(|sides| Some(ratio(sides, name)?.ln()))
-            .collect();
-        let interval = signed_rank::centre(&logs, LEVEL);
-        let few = || format!("{} valid rounds are too few for {name}", logs.len());
-        Ok((name, interval.with_context(few)?))
-    };
-    MEASURES.into_iter().map(of).collect()
+    let mut intervals = Vec::new();
+    for measure in MEASURES {
+        let ratios = runs.values().filter_map(|sides| ratio(sides, measure));
+        let logs: Vec<f64> = ratios.map(f64::ln).collect();
+        let interval = signed_rank::centre(&logs, LEVEL)
+            .with_context(|| format!("{} valid rounds are too few for {measure}", logs.len()))?;
+        intervals.push((measure, interval));
+    }
+    Ok(intervals)
 }
 
 /// The measures of the runs that are not void, by round and by side.

@@ -65,57 +65,49 @@ impl Kind {
 
     /// The configuration file, in which `{files}`, `{clear}`, `{tls}` and `{admin}` are replaced at the start.
     fn file(self, cluster: &Cluster) -> String {
-        let backends = |line: &dyn Fn(&str, SocketAddr, SocketAddr) -> String| {
-            let of = |route: &&str| {
-                let node = cluster.node(route);
-                line(route, node.ajp(), node.http())
+        let mut backends = String::new();
+        for route in NODES {
+            let node = cluster.node(route);
+            let (host, ajp, http) = (name(route), node.ajp().port(), node.http().port());
+            backends += &match self {
+                Self::Ours => format!(
+                    "[[upstream.shop.backend]]\nurl = \"ajp://{host}:{ajp}\"\njvm_route = \"{route}\"\n\
+                     first_byte_timeout = \"2s\"\n"
+                ),
+                Self::Nginx => format!("server {host}:{http}; "),
+                Self::HaProxy => format!(" server {route} {host}:{http} check\n"),
             };
-            NODES.iter().map(of).collect::<String>()
-        };
+        }
         match self {
-            Self::Ours => {
-                OURS.to_owned()
-                    + &backends(&|route, ajp, _| {
-                        format!(
-                            "[[upstream.shop.backend]]\nurl = \"ajp://{}:{}\"\njvm_route = \"{route}\"\n\
-                     first_byte_timeout = \"2s\"\n",
-                            name(route),
-                            ajp.port()
-                        )
-                    })
-            }
-            Self::Nginx => NGINX.replace(
-                "{backends}",
-                &backends(&|route, _, http| format!("server {}:{}; ", name(route), http.port())),
-            ),
-            Self::HaProxy => {
-                HAPROXY.to_owned()
-                    + &backends(&|route, _, http| {
-                        format!(" server {route} {}:{} check\n", name(route), http.port())
-                    })
-            }
+            Self::Ours => OURS.to_owned() + &backends,
+            Self::Nginx => NGINX.replace("{backends}", &backends),
+            Self::HaProxy => HAPROXY.to_owned() + &backends,
         }
     }
 
     /// Starts the server; `files` has the certificate and the directory of logs.
     pub(crate) fn start(self, files: &Path, cluster: &Cluster) -> anyhow::Result<Server> {
         let (clear, tls) = (address::unused()?, address::unused()?);
-        let text = self.file(cluster);
-        let text = text
+        let text = self
+            .file(cluster)
             .replace("{files}", &files.to_string_lossy())
             .replace("{clear}", &clear.to_string())
             .replace("{tls}", &tls.to_string());
         let file = files.join(self.name());
         fs::write(&file, text)?;
         let mut process = Process::spawn(&mut self.command(&file)?)?;
-        let listens = Address::from(tls);
-        let ended = Deadline::default().poll(format!("{} on {tls}", self.name()), || {
-            let connected = listens.connect(Deadline::DEFAULT).is_ok();
-            let ended = !connected && !matches!(process.try_wait(), Ok(None));
-            (connected || ended).then_some(ended)
+        let listener = Address::from(tls);
+        let is_running = Deadline::default().poll(format!("{} on {tls}", self.name()), || {
+            if listener.connect(Deadline::DEFAULT).is_ok() {
+                return Some(true);
+            }
+            match process.try_wait() {
+                Ok(None) => None,
+                Ok(Some(_)) | Err(_) => Some(false),
+            }
         })?;
         ensure!(
-            !ended,
+            is_running,
             "{} did not start: {}",
             self.name(),
             process.stderr()

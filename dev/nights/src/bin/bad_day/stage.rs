@@ -88,10 +88,10 @@ impl Stage {
             DnsServer::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 53))).ok()
         })?;
         for route in NODES {
-            let SocketAddr::V4(at) = self.cluster.node(route).ajp() else {
+            let SocketAddr::V4(address) = self.cluster.node(route).ajp() else {
                 anyhow::bail!("a Tomcat at an address of IPv6");
             };
-            let records = DnsAnswer::Records(TTL_SECONDS, vec![DnsRecord::A(*at.ip())]);
+            let records = DnsAnswer::Records(TTL_SECONDS, vec![DnsRecord::A(*address.ip())]);
             dns.set(&name(route), A, records);
         }
         self.dns = Some(dns);
@@ -156,8 +156,8 @@ fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
         .args(arguments)
         .output()
         .with_context(|| format!("cannot run {program}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program} {arguments:?}: {said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program} {arguments:?}: {errors}");
     Ok(())
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
+/// Begins and ends one event, prints its row, and judges whether `status` reports it and whether requests fail.
 fn live_through(
     event: &Event,
     stage: &mut Stage,
@@ -33,25 +34,19 @@ fn live_through(
     verdict: &mut Verdict,
 ) -> anyhow::Result<()> {
     let (calm, before) = (stage.status()?, visitors.counts());
-    let held = (event.begin)(stage)?;
-    let told = told(event, &calm, stage)?;
+    let guard = (event.begin)(stage)?;
+    let report = reported_by_status(event, &calm, stage)?;
     wait(event.lasts.saturating_sub(TOLD_WITHIN));
-    drop(held);
+    drop(guard);
     (event.end)(stage)?;
     wait(CALM);
     let after = visitors.counts();
-    let cells: Vec<String> = before
-        .iter()
-        .zip(&after)
-        .map(|(before, after)| cell(before, after))
-        .collect();
-    let said = told.as_deref().unwrap_or("nothing");
-    println!("| {} | {} | {said} |", event.title, cells.join(" | "));
-    verdict.judge(
-        &format!("status tells: {}", event.title),
-        said,
-        told.is_some(),
-    );
+    let servers = before.iter().zip(&after);
+    let cells: Vec<String> = servers.map(|(before, after)| cell(before, after)).collect();
+    let line = report.as_deref().unwrap_or("nothing");
+    println!("| {} | {} | {line} |", event.title, cells.join(" | "));
+    let claim = format!("status tells: {}", event.title);
+    verdict.judge(&claim, line, report.is_some());
     if event.is_harmless {
         let failed = failures(&after[0]) - failures(&before[0]);
         verdict.never(&format!("request fails: {}", event.title), failed);
@@ -62,49 +57,47 @@ fn live_through(
 /// The line of `status` that reports an event and was not there before; `None` if there is none within
 /// [`TOLD_WITHIN`], for all of which this waits.
 #[expect(clippy::disallowed_methods, reason = "what is judged here is a time")]
-fn told(event: &Event, calm: &str, stage: &Stage) -> anyhow::Result<Option<String>> {
+fn reported_by_status(event: &Event, calm: &str, stage: &Stage) -> anyhow::Result<Option<String>> {
     let began = Instant::now();
-    let mut told = None;
+    let mut report = None;
     let mut status = String::new();
     while began.elapsed() < TOLD_WITHIN {
-        if told.is_none() {
+        if report.is_none() {
             status = stage.status()?;
-            let mut lines = status.lines().filter(|line| !calm.contains(*line));
-            let tells = |line: &&str| event.told_by.iter().any(|word| line.contains(word));
-            told = lines.find(tells).map(|line| format!("`{}`", line.trim()));
+            let mut new_lines = status.lines().filter(|line| !calm.contains(*line));
+            let is_about_event = |line: &&str| event.told_by.iter().any(|word| line.contains(word));
+            let line = new_lines.find(is_about_event);
+            report = line.map(|line| format!("`{}`", line.trim()));
         }
         wait(Duration::from_millis(250));
     }
-    if told.is_none() {
+    if report.is_none() {
         println!("status does not tell of it:\n{status}");
     }
-    Ok(told)
+    Ok(report)
 }
 
 /// A cell of the table: how many of how many requests failed, and how often each failure occurred.
 fn cell(before: &Counts, after: &Counts) -> String {
-    let ended = |what: &String, count: &u64| count - before.get(what).copied().unwrap_or(0);
-    let total: u64 = after.iter().map(|(what, count)| ended(what, count)).sum();
-    let failed = after.iter().filter(|(what, _)| *what != "200");
-    let failed = failed.map(|(what, count)| (what, ended(what, count)));
-    let kinds: Vec<_> = failed.filter(|(_, count)| *count > 0).collect();
-    let sum: u64 = kinds.iter().map(|(_, count)| count).sum();
-    let kinds: Vec<String> = kinds
-        .iter()
-        .map(|(what, count)| format!("{what}: {count}"))
-        .collect();
-    match sum {
+    let (mut total, mut failed) = (0, 0);
+    let mut failures = Vec::new();
+    for (outcome, count) in after {
+        let new = count - before.get(outcome).copied().unwrap_or(0);
+        total += new;
+        if outcome != "200" && new > 0 {
+            failed += new;
+            failures.push(format!("{outcome}: {new}"));
+        }
+    }
+    match failed {
         0 => format!("0 of {total}"),
-        _ => format!("**{sum}** of {total} ({})", kinds.join(", ")),
+        _ => format!("**{failed}** of {total} ({})", failures.join(", ")),
     }
 }
 
 fn failures(counts: &Counts) -> u64 {
-    counts
-        .iter()
-        .filter(|(what, _)| *what != "200")
-        .map(|(_, count)| count)
-        .sum()
+    let failures = counts.iter().filter(|(outcome, _)| *outcome != "200");
+    failures.map(|(_, count)| count).sum()
 }
 
 fn wait(time: Duration) {

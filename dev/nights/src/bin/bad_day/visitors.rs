@@ -31,14 +31,14 @@ impl Visitors {
     pub(crate) fn of(servers: &[Server], authority: PathBuf) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let counts: Vec<Arc<Mutex<Counts>>> = servers.iter().map(|_| Arc::default()).collect();
-        let clear = servers.iter().map(|server| server.clear);
-        let clear: Vec<_> = clear.zip(counts.iter().map(Arc::clone)).collect();
-        let own = Arc::clone(&over);
-        thread::spawn(move || ask_in_clear(clear, &own));
+        let addresses = servers.iter().map(|server| server.clear);
+        let clear: Vec<_> = addresses.zip(counts.iter().map(Arc::clone)).collect();
+        let is_over = Arc::clone(&over);
+        thread::spawn(move || ask_in_clear(clear, &is_over));
         for (server, counts) in servers.iter().zip(&counts) {
             let (tls, authority) = (server.tls, authority.clone());
-            let (counts, own) = (Arc::clone(counts), Arc::clone(&over));
-            thread::spawn(move || ask_over_tls(tls, &authority, &counts, &own));
+            let (counts, is_over) = (Arc::clone(counts), Arc::clone(&over));
+            thread::spawn(move || ask_over_tls(tls, &authority, &counts, &is_over));
         }
         Self { counts, over }
     }
@@ -82,31 +82,32 @@ fn ask_in_clear(servers: Vec<(SocketAddr, Arc<Mutex<Counts>>)>, over: &Arc<Atomi
     });
 }
 
+/// Sends a request in each period until `over`, on connections that take [`REQUESTS`] each, and counts the outcomes.
 async fn visit(address: SocketAddr, counts: Arc<Mutex<Counts>>, over: Arc<AtomicBool>) {
     let request = format!("GET {PAGE} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut kept: Option<Client> = None;
-    let mut left = 0;
+    let mut open: Option<Client> = None;
+    let mut requests_left = 0;
     while !over.load(Ordering::Relaxed) {
         ticks.tick().await;
-        if left == 0 {
-            kept = None;
-            left = REQUESTS;
+        if requests_left == 0 {
+            open = None;
+            requests_left = REQUESTS;
         }
-        left -= 1;
-        let asked = async {
-            let mut client = match kept.take().filter(Client::is_quiet) {
+        requests_left -= 1;
+        let exchange = async {
+            let mut client = match open.take().filter(Client::is_quiet) {
                 Some(client) => client,
                 None => Client::connect(address).await?,
             };
             let answer = client.ask(request.as_bytes()).await?;
             if !answer.closes {
-                kept = Some(client);
+                open = Some(client);
             }
             Ok::<u16, &'static str>(answer.status)
         };
-        match timeout(PATIENCE, asked).await {
+        match timeout(PATIENCE, exchange).await {
             Ok(Ok(status)) => note(&counts, status.to_string()),
             Ok(Err(failure)) => note(&counts, failure),
             Err(_) => note(&counts, "no answer in 5 s"),
@@ -122,16 +123,19 @@ fn ask_over_tls(tls: SocketAddr, authority: &PathBuf, counts: &Mutex<Counts>, ov
         curl.args(["--max-time", "5", "--resolve", &resolve, "--cacert"])
             .arg(authority)
             .args(["--output", "/dev/null", "--write-out", "%{http_code}", &url]);
-        let met = match curl.output() {
-            Ok(said) if said.status.success() => String::from_utf8_lossy(&said.stdout).into_owned(),
-            Ok(said) => match said.status.code() {
+        let outcome = match curl.output() {
+            Ok(output) if output.status.success() => {
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            }
+            // The codes are documented in curl's manual.
+            Ok(output) => match output.status.code() {
                 Some(60) => "certificate refused".to_owned(),
                 Some(28) => "no answer in 5 s".to_owned(),
                 code => format!("curl ends with {code:?}"),
             },
             Err(error) => error.to_string(),
         };
-        note(counts, met);
+        note(counts, outcome);
         thread::park_timeout(TLS_PERIOD);
     }
 }

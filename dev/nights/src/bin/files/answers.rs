@@ -30,43 +30,29 @@ pub(crate) fn page() -> anyhow::Result<()> {
         servers.push(kind.start(&root)?);
         titles.push(kind.title()?);
     }
+    // The requests by the answer that all servers give.
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut differing = String::new();
     let mut differ = 0;
     let mut reason_above = "";
     for case in FileCase::ALL {
-        let mut cells = Vec::new();
-        for (at, server) in servers.iter().enumerate() {
-            let answer = ask(server, case)?;
-            if at == 0 {
-                let answer = answer.as_ref().context("an answer of our front")?;
-                case.judge(answer)
-                    .map_err(|why| anyhow::anyhow!("{}: {why}", case.name))?;
-            }
-            cells.push(answer.map_or_else(|| "no answer".to_owned(), |it| cell(case, &it)));
-        }
+        let mut cells = cells(case, &servers)?;
         if cells.iter().all(|cell| *cell == cells[0]) {
-            alike
-                .entry(cells.swap_remove(0))
-                .or_default()
-                .push(shown(case));
+            let requests = alike.entry(cells.swap_remove(0)).or_default();
+            requests.push(shown(case));
             continue;
         }
         let reason = reasons::of(case.name)
             .with_context(|| format!("{} differs without a reason: {cells:?}", case.name))?;
-        let written = if reason == reason_above {
+        let reason_cell = if reason == reason_above {
             "As above."
         } else {
             reason
         };
         reason_above = reason;
         differ += 1;
-        writeln!(
-            differing,
-            "| {} | {} | {written} |",
-            shown(case),
-            cells.join(" | ")
-        )?;
+        let (request, cells) = (shown(case), cells.join(" | "));
+        writeln!(differing, "| {request} | {cells} | {reason_cell} |")?;
     }
     ensure!(FileCase::ALL.len() == 126, "some requests are missing");
     print!("{INTRODUCTION}");
@@ -80,6 +66,24 @@ pub(crate) fn page() -> anyhow::Result<()> {
         println!("| {answer} | {} |", requests.join("<br>"));
     }
     Ok(())
+}
+
+/// The answers of all servers to one request. The first server is our front, whose answer must be as the tests expect.
+fn cells(case: &FileCase, servers: &[Server]) -> anyhow::Result<Vec<String>> {
+    let mut cells = Vec::new();
+    for (index, server) in servers.iter().enumerate() {
+        let answer = ask(server, case)?;
+        if index == 0 {
+            let own = answer.as_ref().context("an answer of our front")?;
+            case.judge(own)
+                .map_err(|reason| anyhow::anyhow!("{}: {reason}", case.name))?;
+        }
+        cells.push(match answer {
+            Some(answer) => cell(case, &answer),
+            None => "no answer".to_owned(),
+        });
+    }
+    Ok(cells)
 }
 
 /// The request as one line of text.
@@ -164,23 +168,23 @@ fn cell(case: &FileCase, answer: &Response) -> String {
         push(coding);
     }
     if let Some(location) = field("location") {
-        push(
+        // The port differs from server to server.
+        push(if location.contains("://") {
+            "to an absolute URL"
+        } else {
             location
-                .split_once("://")
-                .map_or(location, |_| "to an absolute URL"),
-        );
+        });
     }
     if field("allow").is_some() {
         push("Allow");
     }
-    match case.name.split('-').next() {
-        Some("c") if field("vary").is_some() => push("Vary"),
-        Some("t") => push(
-            &field("content-type")
-                .unwrap_or("no type")
-                .replace("; ", ";"),
-        ),
-        _ => {}
+    // The names of cases about compression begin with `c-`, those about types with `t-`.
+    if case.name.starts_with("c-") && field("vary").is_some() {
+        push("Vary");
+    }
+    if case.name.starts_with("t-") {
+        let content_type = field("content-type").unwrap_or("no type");
+        push(&content_type.replace("; ", ";"));
     }
     words.join(" ")
 }

@@ -33,23 +33,19 @@ enum Running {
 impl Kind {
     /// The name, and the version of nginx and httpd.
     pub(crate) fn title(self) -> anyhow::Result<String> {
-        let (program, flag) = match self {
+        let (name, program) = match self {
             Self::Front => return Ok("Catamaran".to_owned()),
-            Self::Nginx(_) => (NGINX, "-v"),
-            Self::Httpd => (HTTPD, "-v"),
+            Self::Nginx(_) => ("nginx", NGINX),
+            Self::Httpd => ("httpd", HTTPD),
         };
-        let said = Command::new(program).arg(flag).output()?;
-        let said = [said.stdout, said.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        let version = said.split(['/', ' ', '\n']).find(|word| {
-            let mut parts = word.split('.');
-            parts.next().is_some_and(|part| part.parse::<u32>().is_ok()) && parts.next().is_some()
+        // httpd prints its version on stdout, nginx on stderr.
+        let output = Command::new(program).arg("-v").output()?;
+        let bytes = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&bytes);
+        let version = text.split(['/', ' ', '\n']).find(|word| {
+            let major = word.split_once('.').map(|(major, _)| major.parse::<u32>());
+            matches!(major, Some(Ok(_)))
         });
-        let name = if self == Self::Httpd {
-            "httpd"
-        } else {
-            "nginx"
-        };
         Ok(format!("{name} {}", version.context("a version")?))
     }
 

@@ -21,28 +21,25 @@ impl Throttle {
     pub(crate) fn new(path: &Path, bytes: u64) -> anyhow::Result<Self> {
         let device = disk(path)?;
         let name = format!("catamaran-cold-{}", std::process::id());
-        let group = match (Path::new(BLKIO).exists(), Path::new(UNIFIED).exists()) {
-            (true, _) => {
-                let group = Path::new(BLKIO).join(name);
-                fs::create_dir(&group).with_context(|| format!("{}", group.display()))?;
-                let limit = group.join("blkio.throttle.read_bps_device");
-                fs::write(&limit, format!("{device} {bytes}"))
-                    .with_context(|| format!("{}", limit.display()))?;
-                group
-            }
-            (false, true) => {
-                let top = Path::new("/sys/fs/cgroup");
-                fs::write(top.join("cgroup.subtree_control"), "+io")
-                    .context("the controller `io` cannot be had")?;
-                let group = top.join(name);
-                fs::create_dir(&group)?;
-                fs::write(group.join("io.max"), format!("{device} rbps={bytes}"))
-                    .with_context(|| format!("io.max for {device}"))?;
-                group
-            }
-            (false, false) => {
-                bail!("there is neither {BLKIO} nor {UNIFIED}: no disk can be made slow")
-            }
+        // Version 1 of cgroups has a tree for each controller, version 2 one tree for all.
+        let group = if Path::new(BLKIO).exists() {
+            let group = Path::new(BLKIO).join(name);
+            fs::create_dir(&group).with_context(|| format!("{}", group.display()))?;
+            let limit = group.join("blkio.throttle.read_bps_device");
+            fs::write(&limit, format!("{device} {bytes}"))
+                .with_context(|| format!("{}", limit.display()))?;
+            group
+        } else if Path::new(UNIFIED).exists() {
+            let top = Path::new("/sys/fs/cgroup");
+            fs::write(top.join("cgroup.subtree_control"), "+io")
+                .context("the controller `io` cannot be had")?;
+            let group = top.join(name);
+            fs::create_dir(&group)?;
+            fs::write(group.join("io.max"), format!("{device} rbps={bytes}"))
+                .with_context(|| format!("io.max for {device}"))?;
+            group
+        } else {
+            bail!("there is neither {BLKIO} nor {UNIFIED}: no disk can be made slow")
         };
         Ok(Self { group })
     }
@@ -62,17 +59,16 @@ impl Drop for Throttle {
 
 /// The whole disk on which this path is, as `MAJOR:MINOR`.
 fn disk(path: &Path) -> anyhow::Result<String> {
-    let device = fs::metadata(path)?.dev();
-    let device = format!("{}:{}", major(device), minor(device));
-    let place = PathBuf::from(format!("/sys/dev/block/{device}"));
-    let place = place
+    let number = fs::metadata(path)?.dev();
+    let device = format!("{}:{}", major(number), minor(number));
+    let folder = PathBuf::from(format!("/sys/dev/block/{device}"))
         .canonicalize()
         .with_context(|| format!("{} is on no disk", path.display()))?;
-    if !place.join("partition").exists() {
+    if !folder.join("partition").exists() {
         return Ok(device);
     }
-    let above = place.parent().context("the disk of a partition")?;
-    Ok(fs::read_to_string(above.join("dev"))?.trim().to_owned())
+    let disk = folder.parent().context("the disk of a partition")?;
+    Ok(fs::read_to_string(disk.join("dev"))?.trim().to_owned())
 }
 
 const BLKIO: &str = "/sys/fs/cgroup/blkio";

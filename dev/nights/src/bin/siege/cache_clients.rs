@@ -58,13 +58,13 @@ async fn besiege(front: &mut Besieged, time: Duration) -> anyhow::Result<Verdict
     println!("{tally}");
     settle(front, &mut verdict, "at the end").await?;
     let after = front.usage()?;
-    for (what, then, now) in [
-        ("heap", before.private, after.private),
-        ("RSS", before.resident, after.resident),
+    for (memory, before, after) in [
+        ("heap", mib(before.private), mib(after.private)),
+        ("RSS", mib(before.resident), mib(after.resident)),
     ] {
-        println!("{what}: {:.1} MiB, then {:.1} MiB", mib(then), mib(now));
-        let growth = mib(now) - mib(then);
-        verdict.at_most(&format!("growth of the {what} in MiB"), growth, GROWTH_MAX);
+        println!("{memory}: {before:.1} MiB, then {after:.1} MiB");
+        let name = format!("growth of the {memory} in MiB");
+        verdict.at_most(&name, after - before, GROWTH_MAX);
     }
     let files = after.open_files.saturating_sub(before.open_files);
     verdict.at_most("more files open than before", files as f64, 2.0);
@@ -104,9 +104,10 @@ async fn load(front: &mut Besieged, time: Duration, tally: &Arc<Tally>) -> anyho
         if Instant::now() >= end {
             break;
         }
-        let wish = PURGES[turn % PURGES.len()];
-        let status = front.change("/api/v1/caches/pages/purge", TOKEN, wish)?;
+        let purge = PURGES[turn % PURGES.len()];
+        let status = front.change("/api/v1/caches/pages/purge", TOKEN, purge)?;
         ensure!(status == 200, "a purge is answered {status}");
+        // A reload every five seconds.
         if turn % 5 == 4 {
             front.front.process().signal(Signal::Hangup)?;
         }
@@ -118,17 +119,17 @@ async fn load(front: &mut Besieged, time: Duration, tally: &Arc<Tally>) -> anyho
 /// Waits until all clients have gone; judges that nothing is open and that each page is served, and purges the cache.
 async fn settle(front: &Besieged, verdict: &mut Verdict, when: &str) -> anyhow::Result<()> {
     let until = Instant::now() + PATIENCE;
-    let mut left = f64::INFINITY;
-    while left > 0.0 && Instant::now() < until {
+    let mut sum = f64::INFINITY;
+    while sum > 0.0 && Instant::now() < until {
         pause(Duration::from_millis(500)).await;
-        left = 0.0;
+        sum = 0.0;
         for gauge in GAUGES {
-            left += front.metric(gauge)?;
+            sum += front.metric(gauge)?;
         }
     }
     for gauge in GAUGES {
-        let left = front.metric(gauge)?;
-        verdict.at_most(&format!("{gauge} {when}"), left, 0.0);
+        let value = front.metric(gauge)?;
+        verdict.at_most(&format!("{gauge} {when}"), value, 0.0);
     }
     for path in odd::PATHS {
         let request = format!("GET {path}/good HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -136,15 +137,11 @@ async fn settle(front: &Besieged, verdict: &mut Verdict, when: &str) -> anyhow::
             Ok(mut client) => client.ask(request.as_bytes()).await,
             Err(failure) => Err(failure),
         };
-        let figure = match &answer {
-            Ok(answer) => answer.status.to_string(),
-            Err(failure) => (*failure).to_owned(),
+        let (figure, is_served) = match answer {
+            Ok(answer) => (answer.status.to_string(), answer.status == 200),
+            Err(failure) => (failure.to_owned(), false),
         };
-        verdict.judge(
-            &format!("{path} is served {when}"),
-            figure,
-            answer.is_ok_and(|it| it.status == 200),
-        );
+        verdict.judge(&format!("{path} is served {when}"), figure, is_served);
     }
     let status = front.change("/api/v1/caches/pages/purge", TOKEN, r#"{"all": true}"#)?;
     ensure!(status == 200, "a purge is answered {status}");
@@ -176,12 +173,8 @@ async fn visit(front: SocketAddr) -> std::io::Result<(&'static str, String)> {
             "gone in the middle"
         }
         2 => {
-            read(
-                &mut stream,
-                fastrand::usize(1..300_000),
-                Duration::from_millis(100),
-            )
-            .await;
+            let delay = Duration::from_millis(100);
+            read(&mut stream, fastrand::usize(1..300_000), delay).await;
             "gone slowly"
         }
         _ => {
@@ -193,14 +186,15 @@ async fn visit(front: SocketAddr) -> std::io::Result<(&'static str, String)> {
             return Ok(("to the end", outcome));
         }
     };
+    // Half of those that leave send RST instead of FIN.
     if fastrand::bool() {
         SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
     }
     Ok((kind, String::new()))
 }
 
-/// Reads `left` bytes, or to the end, with a pause of `rest` after each piece. Returns the first bytes.
-async fn read(stream: &mut TcpStream, mut left: usize, rest: Duration) -> Vec<u8> {
+/// Reads `left` bytes, or to the end, with a pause of `delay` after each piece. Returns the first bytes.
+async fn read(stream: &mut TcpStream, mut left: usize, delay: Duration) -> Vec<u8> {
     let (mut first, mut buffer) = (Vec::new(), vec![0; 16 * 1024]);
     while left > 0 {
         let Ok(read @ 1..) = stream.read(&mut buffer).await else {
@@ -210,8 +204,8 @@ async fn read(stream: &mut TcpStream, mut left: usize, rest: Duration) -> Vec<u8
         if first.len() < 12 {
             first.extend_from_slice(&buffer[..read]);
         }
-        if !rest.is_zero() {
-            pause(rest).await;
+        if !delay.is_zero() {
+            pause(delay).await;
         }
     }
     first

@@ -33,12 +33,6 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// How the end of a body is known.
-enum Framing {
-    Length(u64),
-    Chunked,
-}
-
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Result<Self, Failure> {
         let connecting = timeout(PATIENCE, TcpStream::connect(address));
@@ -86,8 +80,9 @@ impl Client {
     async fn answer(&mut self) -> Result<Answer, Failure> {
         loop {
             let head = self.head().await?;
-            let status = head.get(9..12).and_then(|digits| digits.parse().ok());
-            let status: u16 = status.ok_or("not a response")?;
+            let digits = head.get(9..12).unwrap_or_default();
+            let status: u16 = digits.parse().map_err(|_| "not a response")?;
+            // An interim response: the final one follows.
             if status < 200 {
                 continue;
             }
@@ -98,16 +93,16 @@ impl Client {
                 retry_after: has("\r\nretry-after: "),
                 ..Answer::default()
             };
-            let framing = if has("\r\ntransfer-encoding: chunked\r\n") {
-                Framing::Chunked
+            let result = if has("\r\ntransfer-encoding: chunked\r\n") {
+                self.chunks(&mut answer).await
             } else {
-                Framing::Length(length(&head)?)
+                let length = length(&head)?;
+                self.take(length, &mut answer).await
             };
-            let whole = match framing {
-                Framing::Length(length) => self.take(length, &mut answer).await,
-                Framing::Chunked => self.chunks(&mut answer).await,
+            return match result {
+                Ok(()) => Ok(answer),
+                Err(_) => Err("truncated"),
             };
-            return whole.map_err(|_| "truncated").map(|()| answer);
         }
     }
 
@@ -133,13 +128,15 @@ impl Client {
     async fn chunks(&mut self, answer: &mut Answer) -> io::Result<()> {
         loop {
             let line = self.line().await?;
-            let length = u64::from_str_radix(line.trim(), 16);
-            let length = length.map_err(|_| io::ErrorKind::InvalidData)?;
+            let length =
+                u64::from_str_radix(line.trim(), 16).map_err(|_| io::ErrorKind::InvalidData)?;
             if length == 0 {
+                // Trailer fields end with an empty line.
                 while !self.line().await?.trim().is_empty() {}
                 return Ok(());
             }
             self.take(length, answer).await?;
+            // A line end follows the bytes of a chunk.
             self.line().await?;
         }
     }
@@ -155,18 +152,19 @@ impl Client {
         }
     }
 
+    /// Reads a body of this length; the answer keeps its first [`KEPT_MAX`] bytes.
     async fn take(&mut self, length: u64, answer: &mut Answer) -> io::Result<()> {
         let mut left = length;
         while left > 0 {
             if self.input.is_empty() {
                 self.more().await?;
             }
-            let here = left.min(self.input.len() as u64) as usize;
-            let room = KEPT_MAX.saturating_sub(answer.body.len()).min(here);
-            answer.body.extend_from_slice(&self.input[..room]);
-            self.input.drain(..here);
-            left -= here as u64;
-            answer.length += here as u64;
+            let count = left.min(self.input.len() as u64) as usize;
+            let kept = KEPT_MAX.saturating_sub(answer.body.len()).min(count);
+            answer.body.extend_from_slice(&self.input[..kept]);
+            self.input.drain(..count);
+            left -= count as u64;
+            answer.length += count as u64;
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
         let runtime = event_loop()?;
         let length = Duration::from_secs(60 * minutes);
         runtime.block_on(ask_for(length, front.address(), &tally));
-        judge(&mut verdict, protocol, &front, (&tally, &seen))?;
+        judge(&mut verdict, protocol, &front, &tally, &seen)?;
     }
     Ok(verdict)
 }
@@ -50,7 +50,8 @@ fn judge(
     verdict: &mut Verdict,
     protocol: &str,
     front: &Besieged,
-    (tally, seen): (&Tally, &Seen),
+    tally: &Tally,
+    seen: &Seen,
 ) -> anyhow::Result<()> {
     let dropped = seen.dropped.load(Ordering::Relaxed);
     println!("{protocol}: {tally}; connections dropped: {dropped}");
@@ -65,13 +66,13 @@ fn judge(
     };
     let (gets, posts) = (tally.total("get"), tally.total("post"));
     let failed = |kind| tally.total(kind) - tally.count(kind, &["200"]);
-    let of = |what: &str| format!("{protocol}: {what}");
-    verdict.at_least(&of("requests"), (gets + posts) as f64, 1e5);
-    verdict.never(&of("GET failed"), failed("get"));
-    verdict.never(&of("POST delivered twice"), twice as u64);
+    let named = |claim: &str| format!("{protocol}: {claim}");
+    verdict.at_least(&named("requests"), (gets + posts) as f64, 1e5);
+    verdict.never(&named("GET failed"), failed("get"));
+    verdict.never(&named("POST delivered twice"), twice as u64);
     let share = failed("post") as f64 / posts as f64;
     let figure = format!("{share:.1e}, {} of {posts}", failed("post"));
-    verdict.judge(&of("POSTs that failed < 1e-4"), figure, share < 1e-4);
+    verdict.judge(&named("POSTs that failed < 1e-4"), figure, share < 1e-4);
     Ok(())
 }
 
@@ -193,7 +194,7 @@ async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
             return Ok(());
         }
         while let Some(event) = server.receive(&mut input, &mut output)? {
-            let whole = match event {
+            let is_complete = match event {
                 ServerEvent::Request(head) => {
                     seen.deliver(head.method.as_str(), &String::from_utf8_lossy(&head.path));
                     head.body == BodyLength::Known(0)
@@ -201,7 +202,7 @@ async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
                 ServerEvent::Body(_) => false,
                 ServerEvent::BodyEnd => true,
             };
-            if whole {
+            if is_complete {
                 let head = Response {
                     status: http::StatusCode::OK,
                     reason: None,

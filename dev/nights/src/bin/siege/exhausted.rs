@@ -43,8 +43,8 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     };
     let tally = Arc::new(Tally::default());
     let before = front.usage()?;
-    let ((), took) = knocking.during(&tally, || wait(Duration::from_secs(15)))?;
-    let busy = (front.usage()?.cpu - before.cpu).div_duration_f64(took);
+    let ((), time) = knocking.during(&tally, || wait(Duration::from_secs(15)))?;
+    let busy = (front.usage()?.cpu - before.cpu).div_duration_f64(time);
     println!("{} clients held, then knocked: {tally}", held.len());
     drop(held);
     let began = Instant::now();

@@ -21,7 +21,10 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     for route in ROUTES {
         tomcats.push(Tomcat::start(route)?);
     }
-    let urls: Vec<String> = tomcats.iter().map(|it| it.url(Connector::Ajp)).collect();
+    let urls: Vec<String> = tomcats
+        .iter()
+        .map(|tomcat| tomcat.url(Connector::Ajp))
+        .collect();
     let mut verdict = Verdict::default();
     kill_and_restart(&mut verdict, &mut tomcats, &urls)?;
     stand_still(&mut verdict, &tomcats, &urls)?;
@@ -58,8 +61,8 @@ fn kill_and_restart(
         out.as_secs_f64(),
         1.0,
     );
-    let tally = Arc::new(Tally::default());
-    let ((restarted, back), _) = load.during(&tally, || {
+    let restart_tally = Arc::new(Tally::default());
+    let ((restarted, back), _) = load.during(&restart_tally, || {
         let restarted = Tomcat::start_in_place_of(&tomcats[0], ROUTES[0])?;
         let back = wait_until_up(&front, urls.len())?;
         wait(Duration::from_secs(5))?;
@@ -67,10 +70,10 @@ fn kill_and_restart(
     })?;
     tomcats[0] = restarted;
     println!(
-        "restart: {tally}; p99 {:.1} ms",
-        millis(tally.percentile(0.99))
+        "restart: {restart_tally}; p99 {:.1} ms",
+        millis(restart_tally.percentile(0.99))
     );
-    judge_requests(verdict, "while it starts again", &tally);
+    judge_requests(verdict, "while it starts again", &restart_tally);
     verdict.at_most("F2: seconds until it is back", back.as_secs_f64(), 2.0);
     Ok(())
 }
@@ -141,31 +144,31 @@ fn stand_still_in_a_body(verdict: &mut Verdict, tomcat: &Tomcat) -> anyhow::Resu
         .parse()?;
     let id = tomcat.process().id();
     signal_process(id, Signal::Stop)?;
-    let began = Instant::now();
+    let start = Instant::now();
     let body = client.receive_to_end();
-    let took = began.elapsed().as_secs_f64();
+    let seconds = start.elapsed().as_secs_f64();
     signal_process(id, Signal::Continue)?;
-    let (cut, seen) = match body {
+    let (figure, is_cut) = match body {
         Ok(body) => (
-            body.len() < announced,
             format!("{} bytes of {announced}", body.len()),
+            body.len() < announced,
         ),
         Err(failure) => (
-            matches!(failure, Failure::Reset { .. }),
             failure.to_string(),
+            matches!(failure, Failure::Reset { .. }),
         ),
     };
-    verdict.judge("F4: a body that stops is cut visibly", seen, cut);
-    verdict.at_most("F4: seconds until then", took, 3.0);
+    verdict.judge("F4: a body that stops is cut visibly", figure, is_cut);
+    verdict.at_most("F4: seconds until then", seconds, 3.0);
     Ok(())
 }
 
 /// F5: a backend that does not answer SYN.
 fn vanish_from_the_network(verdict: &mut Verdict, urls: &[String]) -> anyhow::Result<()> {
     let (hole, _held) = black_hole()?;
-    let mut all = urls.to_vec();
-    all.push(format!("ajp://{}", hole.local_addr()?));
-    let front = front_to(&all, "")?;
+    let mut urls_with_hole = urls.to_vec();
+    urls_with_hole.push(format!("ajp://{}", hole.local_addr()?));
+    let front = front_to(&urls_with_hole, "")?;
     let tally = Arc::new(Tally::default());
     let (out, _) = load(&front).during(&tally, || {
         let out = wait_until_up(&front, urls.len())?;
@@ -223,13 +226,13 @@ fn load(front: &Besieged) -> Load {
 /// Waits until `number` backends are up; returns how long that took.
 fn wait_until_up(front: &Besieged, number: usize) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let up = || {
-        let up = front.metric("catamaran_backend_up").ok()?;
-        (up as usize == number).then_some(())
+    let are_up = || {
+        let count = front.metric("catamaran_backend_up").ok()?;
+        (count as usize == number).then_some(())
     };
-    let what = format!("{number} backends to be up");
+    let event = format!("{number} backends to be up");
     Deadline::default()
-        .poll(&what, up)
+        .poll(&event, are_up)
         .with_context(|| front.front.log())?;
     Ok(began.elapsed())
 }

@@ -90,8 +90,8 @@ pub(crate) async fn read_request(
     input: &mut Vec<u8>,
 ) -> io::Result<Option<String>> {
     let end = loop {
-        if let Some(at) = find(input, b"\r\n\r\n") {
-            break at + 4;
+        if let Some(position) = find(input, b"\r\n\r\n") {
+            break position + 4;
         }
         if stream.read_buf(input).await? == 0 {
             return Ok(None);
@@ -101,13 +101,13 @@ pub(crate) async fn read_request(
     let length = head
         .lines()
         .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
-    let whole = end + length.unwrap_or(0);
-    while input.len() < whole {
+    let request_end = end + length.unwrap_or(0);
+    while input.len() < request_end {
         if stream.read_buf(input).await? == 0 {
             return Ok(None);
         }
     }
-    input.drain(..whole);
+    input.drain(..request_end);
     Ok(Some(head))
 }
 

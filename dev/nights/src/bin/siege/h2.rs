@@ -34,15 +34,15 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let loads = targets.map(|url| anyhow::Ok((load(&url, time)?, url)));
     let end = Instant::now() + time;
     let mut id = front.id;
-    let mut turns = 0;
+    let mut rounds = 0;
     while Instant::now() + 2 * PERIOD < end {
-        turns += 1;
+        rounds += 1;
         wait(PERIOD)?;
         signal_process(id, Signal::Hangup)?;
-        said(&front, "reloaded;", turns)?;
+        said(&front, "reloaded;", rounds)?;
         wait(PERIOD)?;
         signal_process(id, Signal::User2)?;
-        let line = said(&front, "another process has taken over", turns)?;
+        let line = said(&front, "another process has taken over", rounds)?;
         let (_, number) = line.rsplit_once("process=").context("a process")?;
         id = number.trim().parse()?;
     }
@@ -52,10 +52,10 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
         judge_load(&mut verdict, &url, load)?;
     }
     println!(
-        "{turns} reloads and as many upgrades; heap of the last process {:.2} MiB",
+        "{rounds} reloads and as many upgrades; heap of the last process {:.2} MiB",
         mib(usage(id)?.private)
     );
-    verdict.at_least("reloads, and upgrades", turns as f64, 2.0);
+    verdict.at_least("reloads, and upgrades", rounds as f64, 2.0);
     verdict.never("panic or error in the log", front.alarms().len() as u64);
     judge_ends(&mut verdict, &mut front, id)?;
     Ok(verdict)

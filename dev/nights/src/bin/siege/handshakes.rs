@@ -23,29 +23,31 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let app = App::start("ajp", "127.0.0.1:0")?;
     let files = Space::shared()?;
     Authority::new("siege")?.issue(files.directory(), "www", &["localhost"])?;
-    let at = files.directory().display();
+    let folder = files.directory().display();
     let tables = format!(
-        "tls = \"www\"\n[tls.www]\n[[tls.www.certificate]]\nchain = \"{at}/www.pem\"\n\
-         key = \"{at}/www.key\"\n{}",
+        "tls = \"www\"\n[tls.www]\n[[tls.www.certificate]]\nchain = \"{folder}/www.pem\"\n\
+         key = \"{folder}/www.key\"\n{}",
         upstream(&[&app.url], "")
     );
     let front = Besieged::start("", &tables)?;
     let http = App::start("http", "127.0.0.1:0")?;
     let nginx = nginx(&files, &http.url)?;
     let mut verdict = Verdict::default();
-    let rounds = (minutes * 60 / (4 * ROUND.as_secs())).max(3);
+    // A round measures two servers, each without and with a flood.
+    let round_count = (minutes * 60 / (4 * ROUND.as_secs())).max(3);
     let (mut ours, mut theirs) = (Series::default(), Series::default());
     println!("front  flood  p50 ms  p99 ms  late ms  failed");
-    for _ in 0..rounds {
+    for _ in 0..round_count {
         ours.add("ours", front.address())?;
         theirs.add("nginx", nginx.address("https"))?;
     }
     println!("nginx, p99 flooded / calm: {:.2}", theirs.ratio());
     verdict.at_most("p99 flooded / calm, median of the pairs", ours.ratio(), 2.0);
     let rounds = ours.calm.iter().chain(&ours.flooded);
-    verdict.never("kept request failed", rounds.map(|it| it.failed).sum());
-    let made = front.metric("catamaran_tls_handshakes_total")?;
-    verdict.at_least("handshakes", made, 1000.0);
+    let failed = rounds.map(|round| round.failed).sum();
+    verdict.never("kept request failed", failed);
+    let handshakes = front.metric("catamaran_tls_handshakes_total")?;
+    verdict.at_least("handshakes", handshakes, 1000.0);
     silent(&front, &mut verdict)?;
     verdict.never("panic or error in the log", front.alarms().len() as u64);
     Ok(verdict)
@@ -53,16 +55,16 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
 
 /// nginx with two workers and the same certificate.
 fn nginx(files: &Space, backend: &str) -> anyhow::Result<Process> {
-    let at = files.directory().join("www");
-    let both = [at.with_extension("pem"), at.with_extension("key")].map(fs::read);
-    let [chain, key] = both;
-    let certificate = at.with_extension("both");
-    fs::write(&certificate, [chain?, key?].concat())?;
+    let stem = files.directory().join("www");
+    let chain = fs::read(stem.with_extension("pem"))?;
+    let key = fs::read(stem.with_extension("key"))?;
+    // The target names one file with both.
+    let certificate = stem.with_extension("both");
+    fs::write(&certificate, [chain, key].concat())?;
     let target = builtin("nginx").context("a target")?;
-    let certificate = certificate.display().to_string();
     let set = [
         ("backend", backend),
-        ("certificate", &certificate),
+        ("certificate", &certificate.to_string_lossy()),
         ("workers", "2"),
         ("ready_path", "/"),
     ];
@@ -162,7 +164,8 @@ struct Flood(Vec<Child>);
 
 impl Flood {
     fn begin(front: SocketAddr) -> anyhow::Result<Self> {
-        let one = || {
+        // With the lowest priority, the flood takes only time that nobody else wants.
+        let start_client = || {
             Command::new("chrt")
                 .args(["--idle", "0", "openssl", "s_time", "-new", "-time", "600"])
                 .args(["-connect", &front.to_string()])
@@ -171,9 +174,10 @@ impl Flood {
                 .spawn()
                 .context("openssl")
         };
-        let begun = (0..FLOODERS).map(|_| one()).collect::<Result<_, _>>()?;
+        let clients = (0..FLOODERS).map(|_| start_client());
+        let clients = clients.collect::<Result<_, _>>()?;
         wait(Duration::from_secs(1))?;
-        Ok(Self(begun))
+        Ok(Self(clients))
     }
 }
 

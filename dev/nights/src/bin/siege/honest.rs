@@ -112,6 +112,7 @@ impl Working {
     }
 }
 
+/// One client of the load: sends requests at random times until `stopping`, and notes their outcomes.
 async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
     let pause = load.clients as f64 / load.rate;
     let mut client: Option<Client> = None;
@@ -130,8 +131,8 @@ async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
             Latency::SinceDue => due,
             Latency::SinceSent => Instant::now(),
         };
-        let used = client.take().filter(Client::is_quiet);
-        let (outcome, keep) = request(kind, load.front, used).await;
+        let open = client.take().filter(Client::is_quiet);
+        let (outcome, keep) = request(kind, load.front, open).await;
         requests += 1;
         match outcome {
             Ok(answer) => {
@@ -143,8 +144,8 @@ async fn run(load: Load, tally: Arc<Tally>, stopping: Arc<AtomicBool>) {
                 if answer.status == 503 && !answer.retry_after {
                     tally.other("503", "without Retry-After");
                 }
-                let done = load.requests_max > 0 && requests % load.requests_max == 0;
-                client = keep.filter(|_| !answer.closes && !done);
+                let is_used_up = load.requests_max > 0 && requests % load.requests_max == 0;
+                client = keep.filter(|_| !answer.closes && !is_used_up);
             }
             Err(failure) => tally.failed(kind.name(), failure),
         }
@@ -157,6 +158,7 @@ fn interval(mean: f64) -> f64 {
     (-fastrand::f64().max(f64::MIN_POSITIVE).ln() * mean).min(40.0)
 }
 
+/// Sends a request on the client's connection, or on a new one. Returns the answer, and the connection if there is one.
 async fn request(
     kind: Kind,
     front: SocketAddr,
@@ -170,15 +172,11 @@ async fn request(
         },
     };
     let (bytes, body) = kind.request();
-    let checked = client.ask(&bytes).await.and_then(|answer| {
-        let is_good = answer.status != 200 || kind.is_right(&answer, body);
-        if is_good {
-            Ok(answer)
-        } else {
-            Err("wrong body")
-        }
-    });
-    (checked, Some(client))
+    let outcome = match client.ask(&bytes).await {
+        Ok(answer) if answer.status == 200 && !kind.is_right(&answer, body) => Err("wrong body"),
+        outcome => outcome,
+    };
+    (outcome, Some(client))
 }
 
 impl Kind {

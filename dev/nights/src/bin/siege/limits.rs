@@ -111,11 +111,12 @@ fn siege(server: SocketAddr, id: u32, time: Duration) -> anyhow::Result<Siege> {
         // After a second, everything that is allocated only once is there.
         let warm = wait(Duration::from_secs(1)).and_then(|()| usage(id));
         let end = wait(time).and_then(|()| usage(id));
+        // An error is returned only after the clients were told to end.
         is_over.store(true, Ordering::Relaxed);
-        let join = "no client panics";
-        let (strangers, _) = strangers.join().expect(join)?;
-        let (honest, _) = honest.join().expect(join)?;
-        let (greedy, took) = greedy.join().expect(join)?;
+        let panics = "no client panics";
+        let (strangers, _) = strangers.join().expect(panics)?;
+        let (honest, _) = honest.join().expect(panics)?;
+        let (greedy, took) = greedy.join().expect(panics)?;
         Ok(Siege {
             strangers,
             honest,
@@ -170,8 +171,8 @@ fn clients(
             wait(early)?;
         }
         client.set_deadline(Deadline::after(PATIENCE));
-        let one = |_| format!("GET / HTTP/1.1\r\nHost: a\r\nX-Key: {}\r\n\r\n", key());
-        let requests: String = (0..at_once).map(one).collect();
+        let request = |_| format!("GET / HTTP/1.1\r\nHost: a\r\nX-Key: {}\r\n\r\n", key());
+        let requests: String = (0..at_once).map(request).collect();
         client.send(requests.as_bytes())?;
         for _ in 0..at_once {
             outcomes.add(client.receive()?.status);

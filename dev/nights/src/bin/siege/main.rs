@@ -71,12 +71,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the siege that the arguments name, for the given or its usual number of minutes.
 fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
     let name = arguments.next().context(USAGE)?;
-    let minutes = match (arguments.next().as_deref(), arguments.next()) {
-        (None, _) => None,
-        (Some("--minutes"), Some(number)) => Some(number.parse().context(USAGE)?),
-        _ => bail!(USAGE),
+    let minutes = match arguments.next().as_deref() {
+        None => None,
+        Some("--minutes") => {
+            let number = arguments.next().context(USAGE)?;
+            Some(number.parse().context(USAGE)?)
+        }
+        Some(_) => bail!(USAGE),
     };
     match name.as_str() {
         "soak" => soak::run(minutes.unwrap_or(60)),

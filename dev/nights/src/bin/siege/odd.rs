@@ -132,7 +132,7 @@ impl Answer {
         }
         head.push_str("\r\n");
         let body = if has_body { *length } else { 0 };
-        let letters = (0..body).map(|at| b'a' + (at % 23) as u8);
+        let letters = (0..body).map(|index| b'a' + (index % 23) as u8);
         head.into_bytes().into_iter().chain(letters).collect()
     }
 

@@ -125,29 +125,36 @@ fn over_http11(kind: &'static str, address: SocketAddr, tally: &Tally) {
     }
 }
 
+/// Sends the request on the client's connection, or on a new one; returns the outcome, and the connection if it can be
+/// used again.
 fn exchange_http11(
     exchange: &Exchange,
     client: Option<HttpClient>,
     address: SocketAddr,
 ) -> (&'static str, Option<HttpClient>) {
-    let client = client.map_or_else(|| HttpClient::connect(address), Ok);
-    let Ok(mut client) = client else {
-        return ("cannot connect", None);
+    let mut client = match client {
+        Some(client) => client,
+        None => match HttpClient::connect(address) {
+            Ok(client) => client,
+            Err(_) => return ("cannot connect", None),
+        },
     };
     client.set_deadline(Deadline::default());
-    let framing = match (&exchange.upload, exchange.has_length) {
-        (None, _) => String::new(),
-        (Some(body), true) => format!("Content-Length: {}\r\n", body.len()),
-        (Some(_), false) => "Transfer-Encoding: chunked\r\n".to_owned(),
+    let is_chunked = exchange.upload.is_some() && !exchange.has_length;
+    let framing = match &exchange.upload {
+        None => String::new(),
+        Some(_) if is_chunked => "Transfer-Encoding: chunked\r\n".to_owned(),
+        Some(body) => format!("Content-Length: {}\r\n", body.len()),
     };
     let method = exchange.method();
     let head = format!("{method} /upload HTTP/1.1\r\nHost: {address}\r\n{framing}\r\n");
     // The response tells more than a failure to send.
     let _ = client.send(head.as_bytes());
     let mut body = exchange.body();
-    let _ = match (&exchange.upload, exchange.has_length) {
-        (Some(_), false) => client.send_chunked(&mut body, 10_000),
-        _ => client.send(body),
+    let _ = if is_chunked {
+        client.send_chunked(&mut body, 10_000)
+    } else {
+        client.send(body)
     };
     match client.receive() {
         Ok(answer) => {
@@ -193,30 +200,24 @@ fn exchange_http2(exchange: &Exchange, client: &mut Http2Client, stream: u32) ->
     if exchange.upload.is_some() && exchange.has_length {
         fields.push((b"content-length", length.as_bytes()));
     }
-    let ends = if exchange.upload.is_none() {
-        END_STREAM
-    } else {
-        0
-    };
-    let head = frame(kind::HEADERS, END_HEADERS | ends, stream, &block(&fields));
+    let flag_of_end = |is_last: bool| if is_last { END_STREAM } else { 0 };
+    let flags = END_HEADERS | flag_of_end(exchange.upload.is_none());
+    let head = frame(kind::HEADERS, flags, stream, &block(&fields));
     client.send(&head, usize::MAX);
     let mut pieces = exchange.body().chunks(FRAME_BYTES).peekable();
     while let Some(piece) = pieces.next() {
-        let ends = if pieces.peek().is_none() {
-            END_STREAM
-        } else {
-            0
-        };
-        client.send(&frame(kind::DATA, ends, stream, piece), usize::MAX);
+        let flags = flag_of_end(pieces.peek().is_none());
+        client.send(&frame(kind::DATA, flags, stream, piece), usize::MAX);
     }
     let mut status = 0;
     let before = client.body();
     loop {
         match client.next_said() {
-            Ok(Said::Status(of, code)) if of == stream => status = code,
-            Ok(Said::End(of)) if of == stream => break,
-            Ok(Said::Reset(of, _)) if of == stream => return "reset",
+            Ok(Said::Status(id, code)) if id == stream => status = code,
+            Ok(Said::End(id)) if id == stream => break,
+            Ok(Said::Reset(id, _)) if id == stream => return "reset",
             Ok(Said::Closed) | Err(_) => return "no response",
+            // What concerns another stream, or the connection.
             Ok(_) => {}
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     let tables = upstream(&urls, "");
     let mut front = Besieged::start("", &tables)?;
     let tally = Arc::new(Tally::default());
-    let kept = Load {
+    let on_kept_connections = Load {
         front: front.address(),
         clients: 60,
         rate: 300.0,
@@ -28,21 +28,20 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         latency: Latency::SinceDue,
         requests_max: 0,
     };
-    // These clients open a connection for each request.
-    let new = Load {
+    let on_new_connections = Load {
         rate: 100.0,
         clients: 30,
         requests_max: 1,
-        ..kept.clone()
+        ..on_kept_connections.clone()
     };
     let mut heaps = (0, 0);
-    let (last, took) = kept
+    let (last, took) = on_kept_connections
         .during(&tally, || {
-            let upgraded = new.during(&tally, || {
+            let (last, _) = on_new_connections.during(&tally, || {
                 heaps = reload(&mut front, &tables, &tally)?;
                 upgrade(&front, &tally)
-            });
-            Ok(upgraded?.0)
+            })?;
+            Ok(last)
         })
         .context("while reloading or upgrading")?;
     println!(
@@ -82,17 +81,19 @@ pub(crate) fn judge_ends(
     front: &mut Besieged,
     last: u32,
 ) -> anyhow::Result<()> {
-    let ended = || front.front.process().try_wait().ok().flatten();
-    let status = Deadline::default().poll("the first process to end", ended)?;
+    let exit_status = || front.front.process().try_wait().ok().flatten();
+    let status = Deadline::default().poll("the first process to end", exit_status)?;
     verdict.judge("the first process ended with 0", status, status.success());
     signal_process(last, Signal::Terminate)?;
-    let gone = || (!fs::exists(format!("/proc/{last}")).unwrap_or(true)).then_some(());
-    let ended = Deadline::default().poll("the last process to end", gone);
-    verdict.judge(
-        "the last process ends on SIGTERM",
-        ended.is_ok(),
-        ended.is_ok(),
-    );
+    // The last process is no child of this one, so only /proc tells of its end.
+    let is_gone = || match fs::exists(format!("/proc/{last}")) {
+        Ok(false) => Some(()),
+        Ok(true) | Err(_) => None,
+    };
+    let has_ended = Deadline::default()
+        .poll("the last process to end", is_gone)
+        .is_ok();
+    verdict.judge("the last process ends on SIGTERM", has_ended, has_ended);
     Ok(())
 }
 
@@ -132,14 +133,14 @@ fn upgrade(front: &Besieged, tally: &Tally) -> anyhow::Result<u32> {
 
 /// Waits for the `nth` line of the log with `text` in it.
 pub(crate) fn said(front: &Besieged, text: &str, nth: usize) -> anyhow::Result<String> {
-    let line = || {
-        let said = front.front.log();
-        let mut lines = said.lines().filter(|line| line.contains(text));
+    let nth_line = || {
+        let log = front.front.log();
+        let mut lines = log.lines().filter(|line| line.contains(text));
         lines.nth(nth - 1).map(str::to_owned)
     };
-    let what = format!("{text:?} for the {nth}th time");
+    let event = format!("{text:?} for the {nth}th time");
     Deadline::default()
-        .poll(&what, line)
+        .poll(&event, nth_line)
         .with_context(|| front.front.log())
 }
 

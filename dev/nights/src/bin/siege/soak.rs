@@ -99,11 +99,11 @@ fn judge_clients(verdict: &mut Verdict, honest: &Tally, minutes: u64) {
     let known = ["200", "502", "503", "504", "truncated"];
     let others = flaky - honest.count("flaky", &known);
     verdict.never("strange end of a request to the failing backend", others);
-    let asked: u64 = MIX_NAMES.iter().map(|name| honest.total(name)).sum();
+    let requests: u64 = MIX_NAMES.iter().map(|name| honest.total(name)).sum();
     let expected = RATE * 60.0 * minutes as f64;
     verdict.at_least(
         "share of the planned requests made",
-        asked as f64 / expected,
+        requests as f64 / expected,
         0.9,
     );
 }
@@ -113,21 +113,15 @@ fn judge_clients(verdict: &mut Verdict, honest: &Tally, minutes: u64) {
 fn judge_memory(verdict: &mut Verdict, samples: &[Usage]) {
     let warm = &samples[samples.len() / 6..];
     let quarter = (warm.len() / 4).max(1);
-    let growth = |of: fn(&Usage) -> f64| {
-        let (before, last) = warm.split_at(warm.len() - quarter);
-        median(last.iter().map(of)) / median(before.iter().map(of)) - 1.0
+    let (before, last) = warm.split_at(warm.len() - quarter);
+    let growth = |figure: fn(&Usage) -> f64| {
+        median(last.iter().map(figure)) / median(before.iter().map(figure)) - 1.0
     };
-    verdict.at_most(
-        "growth of the heap",
-        growth(|it| it.private as f64),
-        GROWTH_MAX,
-    );
-    verdict.at_most(
-        "growth of PSS",
-        growth(|it| it.proportional as f64),
-        GROWTH_MAX,
-    );
-    let files = growth(|it| it.open_files as f64);
+    let heap = growth(|usage| usage.private as f64);
+    verdict.at_most("growth of the heap", heap, GROWTH_MAX);
+    let pss = growth(|usage| usage.proportional as f64);
+    verdict.at_most("growth of PSS", pss, GROWTH_MAX);
+    let files = growth(|usage| usage.open_files as f64);
     verdict.at_most("growth of open files", files, 2.0 * GROWTH_MAX);
 }
 
@@ -145,18 +139,18 @@ async fn judge_end(
         "catamaran_backend_connections_open",
         "catamaran_backend_connections_idle",
     ];
-    let mut left = f64::INFINITY;
-    while left > 0.0 && Instant::now() < until {
+    let mut sum = f64::INFINITY;
+    while sum > 0.0 && Instant::now() < until {
         pause(Duration::from_millis(500)).await;
-        left = 0.0;
+        sum = 0.0;
         for gauge in gauges {
-            left += front.metric(gauge)?;
+            sum += front.metric(gauge)?;
         }
     }
-    verdict.at_most("sum of all gauges at the end", left, 0.0);
+    verdict.at_most("sum of all gauges at the end", sum, 0.0);
     let usage = front.usage()?;
-    let (then, now) = (mib(fresh.private), mib(usage.private));
-    println!("heap at the start {then:.2} MiB, when all are gone {now:.2} MiB");
+    let (heap_before, heap_after) = (mib(fresh.private), mib(usage.private));
+    println!("heap at the start {heap_before:.2} MiB, when all are gone {heap_after:.2} MiB");
     let files = usage.open_files;
     let extra = files.saturating_sub(fresh.open_files);
     verdict.at_most("more files open than at the start", extra as f64, 2.0);

@@ -52,10 +52,10 @@ impl Tally {
     /// How many requests of `kind` had one of `outcomes`.
     pub(crate) fn count(&self, kind: &str, outcomes: &[&str]) -> u64 {
         let inner = self.lock();
-        let of = |(key, count): (&(&str, String), &u64)| {
-            (key.0 == kind && outcomes.contains(&key.1.as_str())).then_some(*count)
-        };
-        inner.counts.iter().filter_map(of).sum()
+        let counts = inner.counts.iter().filter(|((counted_kind, outcome), _)| {
+            *counted_kind == kind && outcomes.contains(&outcome.as_str())
+        });
+        counts.map(|(_, count)| count).sum()
     }
 
     /// The number of requests of `kind`.

@@ -88,10 +88,13 @@ impl Besieged {
             "the front has no metric {family}"
         );
         let sample = |line: &str| {
-            let rest = line.strip_prefix(name)?;
-            let (labels, value) = rest.rsplit_once(' ')?;
-            let is_whole_name = labels.is_empty() || labels.starts_with('{');
-            is_whole_name.then(|| value.parse::<f64>().ok()).flatten()
+            let (labels, value) = line.strip_prefix(name)?.rsplit_once(' ')?;
+            // Otherwise the name goes on: it is that of another metric.
+            if labels.is_empty() || labels.starts_with('{') {
+                value.parse::<f64>().ok()
+            } else {
+                None
+            }
         };
         Ok(page.lines().filter_map(sample).sum())
     }

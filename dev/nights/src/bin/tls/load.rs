@@ -13,12 +13,13 @@ use crate::stand::LOAD_CORE;
 pub(crate) fn handshakes(space: &Space, front: &Process, options: &str) -> anyhow::Result<f64> {
     let address = front.address("https");
     let command = format!("openssl s_time -connect {address} -time 1 {options}");
-    let said = run(space, &command)?;
+    let output = run(space, &command)?;
     // The last count: with -reuse an earlier one is about the connection that gets the session.
-    let mut counts = said.lines().filter(|line| line.contains(" real seconds"));
-    let count = counts.next_back().and_then(|line| line.split(' ').next());
-    let count = count.and_then(|count| count.parse().ok());
-    count.with_context(|| format!("{command}: {said}"))
+    let mut lines = output.lines().filter(|line| line.contains(" real seconds"));
+    let count = lines.next_back().and_then(|line| line.split(' ').next());
+    count
+        .and_then(|count| count.parse().ok())
+        .with_context(|| format!("{command}: {output}"))
 }
 
 /// Sends `count` requests.
@@ -28,17 +29,15 @@ pub(crate) fn requests(
     options: &str,
     count: usize,
 ) -> anyhow::Result<()> {
-    let program = binary()?;
-    let program = program.display();
-    let said = run(
-        space,
-        &format!("{program} bench -q --json -W 1 -k {options} -n {count} {url}"),
-    )?;
-    let report: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
+    let path = binary()?;
+    let program = path.display();
+    let command = format!("{program} bench -q --json -W 1 -k {options} -n {count} {url}");
+    let output = run(space, &command)?;
+    let report: Value = serde_json::from_str(&output).with_context(|| output.clone())?;
     let served = report.pointer("/requests/ok").and_then(Value::as_u64);
     ensure!(
         served == Some(count as u64),
-        "{count} requests of {url}: {said}"
+        "{count} requests of {url}: {output}"
     );
     Ok(())
 }

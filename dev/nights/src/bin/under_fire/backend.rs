@@ -63,8 +63,9 @@ async fn serve(mut socket: TcpStream, in_flight: Arc<AtomicUsize>) {
     let mut input = Vec::new();
     loop {
         let end = loop {
-            if let Some(at) = input.windows(4).position(|it| it == b"\r\n\r\n") {
-                break at + 4;
+            let blank_line = input.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+            if let Some(position) = blank_line {
+                break position + 4;
             }
             match socket.read_buf(&mut input).await {
                 Ok(1..) => {}
@@ -72,8 +73,8 @@ async fn serve(mut socket: TcpStream, in_flight: Arc<AtomicUsize>) {
             }
         };
         let head: Vec<u8> = input.drain(..end).collect();
-        let in_flight = InFlight::begin(&in_flight);
-        let has = |path: &[u8]| head.windows(path.len()).any(|it| it == path);
+        let counted = InFlight::begin(&in_flight);
+        let has = |path: &[u8]| head.windows(path.len()).any(|bytes| bytes == path);
         if has(b" /slow ") {
             // It does the work also if the client has left, as most applications do.
             pause(Duration::from_secs(1)).await;
@@ -87,7 +88,7 @@ async fn serve(mut socket: TcpStream, in_flight: Arc<AtomicUsize>) {
         if socket.write_all(&answer).await.is_err() {
             return;
         }
-        drop(in_flight);
+        drop(counted);
     }
 }
 

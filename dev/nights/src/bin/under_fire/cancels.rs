@@ -58,6 +58,8 @@ impl Balancer {
     }
 }
 
+/// Sends requests at a steady rate beside clients that give up. Returns how many of the steady ones were lost, and the
+/// number of connections.
 async fn cancel(address: SocketAddr) -> anyhow::Result<String> {
     let mut balancer = Balancer {
         address,
@@ -77,6 +79,7 @@ async fn cancel(address: SocketAddr) -> anyhow::Result<String> {
         let (connection, stream) = balancer.next().await?;
         waiting.spawn(wait(connection, stream));
         asked += 1;
+        // Two of five rounds begin a second request, and give it up.
         if round % 5 < 2 {
             let (connection, stream) = balancer.next().await?;
             cancelling.spawn(give_up(connection, stream));
@@ -93,11 +96,9 @@ async fn cancel(address: SocketAddr) -> anyhow::Result<String> {
         }
     }
     cancelling.join_all().await;
-    let rest = waiting.join_all().await;
-    lost += rest
-        .iter()
-        .filter(|it| **it != Ended::Answered(200))
-        .count();
+    let last = waiting.join_all().await;
+    let is_lost = |ended: &&Ended| **ended != Ended::Answered(200);
+    lost += last.iter().filter(is_lost).count();
     Ok(format!("{lost} of {asked}; {}", balancer.connections))
 }
 

@@ -123,19 +123,19 @@ async fn write(mut writer: OwnedWriteHalf, mut frames: Receiver<Vec<u8>>) {
 async fn listen(mut reader: OwnedReadHalf, frames: Sender<Vec<u8>>, heard: Arc<Mutex<Heard>>) {
     let mut input = Vec::new();
     while let Ok(1..) = reader.read_buf(&mut input).await {
-        let mut owed = Vec::new();
-        while let Some((head, rest)) = input.split_first_chunk::<9>() {
+        let mut replies = Vec::new();
+        while let Some((head, behind)) = input.split_first_chunk::<9>() {
             let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-            let Some(payload) = rest.get(..length) else {
+            let Some(payload) = behind.get(..length) else {
                 break;
             };
             let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.frame(*head, payload, &mut owed);
+            heard.frame(*head, payload, &mut replies);
             drop(heard);
             input.drain(..9 + length);
         }
-        if !owed.is_empty() {
-            frames.send(owed).await.ok();
+        if !replies.is_empty() {
+            frames.send(replies).await.ok();
         }
     }
     heard
@@ -145,30 +145,31 @@ async fn listen(mut reader: OwnedReadHalf, frames: Sender<Vec<u8>>, heard: Arc<M
 }
 
 impl Heard {
-    /// Notes a frame; a reply to it is added to `owed`.
-    fn frame(&mut self, head: [u8; 9], payload: &[u8], owed: &mut Vec<u8>) {
+    /// Notes a frame; a reply to it is added to `replies`.
+    fn frame(&mut self, head: [u8; 9], payload: &[u8], replies: &mut Vec<u8>) {
         let [_, _, _, kind, flags, stream @ ..] = head;
+        // The highest bit of a stream's number is reserved.
         let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
-        let word = |at: usize| {
-            let word = payload.get(at..at + 4).and_then(|it| it.try_into().ok());
-            word.map_or(0, u32::from_be_bytes)
-        };
+        let first_word = payload
+            .first_chunk()
+            .map_or(0, |bytes| u32::from_be_bytes(*bytes));
         match kind {
             kind::HEADERS => {
                 self.statuses.insert(stream, status(payload).unwrap_or(0));
             }
-            kind::RST_STREAM if word(0) == REFUSED_STREAM => {
+            kind::RST_STREAM if first_word == REFUSED_STREAM => {
                 self.ended.entry(stream).or_insert(Ended::Refused);
             }
             kind::RST_STREAM => {
                 self.ended.entry(stream).or_insert(Ended::Lost);
             }
-            kind::GOAWAY => self.last = Some(word(0) & 0x7fff_ffff),
+            kind::GOAWAY => self.last = Some(first_word & 0x7fff_ffff),
+            // In these frames, the bit of END_STREAM is that of ACK.
             kind::PING if flags & END_STREAM == 0 => {
-                owed.extend(frame(kind::PING, END_STREAM, 0, payload));
+                replies.extend(frame(kind::PING, END_STREAM, 0, payload));
             }
             kind::SETTINGS if flags & END_STREAM == 0 => {
-                owed.extend(frame(kind::SETTINGS, END_STREAM, 0, &[]));
+                replies.extend(frame(kind::SETTINGS, END_STREAM, 0, &[]));
             }
             _ => {}
         }

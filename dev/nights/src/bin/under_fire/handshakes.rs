@@ -31,13 +31,15 @@ pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Begins handshakes at this rate and abandons them; returns how many handshakes of other clients failed.
 async fn stall(address: SocketAddr, rate: u32, authority: &[u8]) -> anyhow::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(authority.to_vec()))?;
-    let config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let config = Arc::new(config);
+    let config = Arc::new(
+        ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth(),
+    );
     let hello = hello(&config)?;
     let begun = Instant::now();
     let (mut attackers, mut others) = (JoinSet::new(), JoinSet::new());
@@ -54,9 +56,9 @@ async fn stall(address: SocketAddr, rate: u32, authority: &[u8]) -> anyhow::Resu
             },
         }
     }
-    let others = others.join_all().await;
-    let refused = others.iter().filter(|it| it.is_err()).count();
-    Ok(format!("{refused} of {}", others.len()))
+    let handshakes = others.join_all().await;
+    let refused = handshakes.iter().filter(|result| result.is_err()).count();
+    Ok(format!("{refused} of {}", handshakes.len()))
 }
 
 /// The bytes of a ClientHello.

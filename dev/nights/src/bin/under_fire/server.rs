@@ -46,21 +46,18 @@ impl Kind {
 
     /// The name and the version.
     pub(crate) fn title(self) -> anyhow::Result<String> {
-        let (program, flag) = match self {
+        let (name, program) = match self {
             Self::Ours => return Ok("Catamaran".to_owned()),
-            Self::Nginx => ("nginx", "-v"),
-            Self::HaProxy => ("haproxy", "-v"),
+            Self::Nginx => ("nginx", "nginx"),
+            Self::HaProxy => ("HAProxy", "haproxy"),
         };
-        let said = Command::new(program).arg(flag).output().context(program)?;
-        let said = [said.stderr, said.stdout].concat();
-        let said = String::from_utf8_lossy(&said);
-        let mut words = said.split([' ', '/', '-', '\n']);
-        let is_version = |word: &&str| word.starts_with(|it: char| it.is_ascii_digit());
+        // nginx prints its version on stderr, HAProxy on stdout.
+        let output = Command::new(program).arg("-v").output().context(program)?;
+        let bytes = [output.stderr, output.stdout].concat();
+        let text = String::from_utf8_lossy(&bytes);
+        let mut words = text.split([' ', '/', '-', '\n']);
+        let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
         let version = words.find(is_version).context("a version")?;
-        let name = match self {
-            Self::HaProxy => "HAProxy",
-            Self::Ours | Self::Nginx => "nginx",
-        };
         Ok(format!("{name} {version}"))
     }
 
@@ -85,12 +82,12 @@ fn ours(stage: &Stage, backend: SocketAddr, trusts: bool) -> anyhow::Result<Serv
     } else {
         ""
     };
-    let at = stage.certificates.display();
+    let folder = stage.certificates.display();
     let front = Front::with_config(&format!(
         "[server]\nworkers = 2\n{trusted}[log]\naccess = \"off\"\n\
          [[listen]]\naddress = \"127.0.0.1:0\"\nprotocols = [\"h2\"]\n\
          [[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
-         [[tls.www.certificate]]\nchain = \"{at}/www.pem\"\nkey = \"{at}/www.key\"\n\
+         [[tls.www.certificate]]\nchain = \"{folder}/www.pem\"\nkey = \"{folder}/www.key\"\n\
          [[route]]\nupstream = \"app\"\n\
          [[upstream.app.backend]]\nurl = \"http://{backend}\"\nconnections_max = 200\n"
     ))?;
@@ -140,32 +137,37 @@ fn haproxy(backend: SocketAddr) -> Program {
     }
 }
 
+/// Starts nginx or HAProxy, by the program's file with names and addresses filled in.
 fn other(stage: &Stage, program: &Program) -> anyhow::Result<Server> {
     let directory = tempfile::tempdir()?;
     let (clear, tls) = (address::unused()?, address::unused()?);
     let [pem, key] = ["www.pem", "www.key"].map(|name| stage.certificates.join(name));
     // HAProxy needs the certificate and the key in one file.
-    let both = directory.path().join("both.pem");
-    fs::write(&both, [fs::read(&pem)?, fs::read(&key)?].concat())?;
+    let joined = directory.path().join("both.pem");
+    fs::write(&joined, [fs::read(&pem)?, fs::read(&key)?].concat())?;
     let fill = |text: &str| {
         text.replace("{directory}", &directory.path().to_string_lossy())
             .replace("{clear}", &clear.to_string())
             .replace("{tls}", &tls.to_string())
             .replace("{pem}", &pem.to_string_lossy())
             .replace("{key}", &key.to_string_lossy())
-            .replace("{both}", &both.to_string_lossy())
+            .replace("{both}", &joined.to_string_lossy())
     };
     fs::write(directory.path().join("file"), fill(&program.file))?;
     let words: Vec<String> = program.command.iter().map(|word| fill(word)).collect();
     let (name, arguments) = words.split_first().context("a command")?;
     let mut process = Process::spawn_in(Command::new(name).args(arguments), directory)?;
-    let listens = Address::from(tls);
-    let ended = Deadline::default().poll(format!("{name} on {tls}"), || {
-        let connected = listens.connect(Deadline::DEFAULT).is_ok();
-        let ended = !connected && !matches!(process.try_wait(), Ok(None));
-        (connected || ended).then_some(ended)
+    let listener = Address::from(tls);
+    let is_running = Deadline::default().poll(format!("{name} on {tls}"), || {
+        if listener.connect(Deadline::DEFAULT).is_ok() {
+            return Some(true);
+        }
+        match process.try_wait() {
+            Ok(None) => None,
+            Ok(Some(_)) | Err(_) => Some(false),
+        }
     })?;
-    ensure!(!ended, "{name} did not start: {}", process.stderr());
+    ensure!(is_running, "{name} did not start: {}", process.stderr());
     Ok(Server {
         clear,
         tls,

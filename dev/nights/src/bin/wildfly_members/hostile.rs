@@ -14,64 +14,26 @@ pub(crate) fn attack(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()>
     let forged = "JVMRoute=node1&Host=10.77.0.9&Port=1&Type=http";
     let taken = "JVMRoute=other&Host=10.77.0.2&Port=8009&Type=ajp";
     let outside = "JVMRoute=other&Host=192.0.2.1&Port=8009&Type=ajp";
-    for (what, command, path, form, reason, kind) in [
-        (
-            "CONFIG for a node of another address",
-            "CONFIG",
-            "/",
-            forged,
-            "forged",
-            "MEM",
-        ),
-        (
-            "CONFIG at a node's address",
-            "CONFIG",
-            "/",
-            taken,
-            "forged",
-            "MEM",
-        ),
-        (
-            "REMOVE-APP for a node of another address",
-            "REMOVE-APP",
-            "/*",
-            "JVMRoute=node2",
-            "forged",
-            "MEM",
-        ),
-        (
-            "STATUS of a node that nobody announced",
-            "STATUS",
-            "/",
-            "JVMRoute=x&Load=1",
-            "unknown-node",
-            "MEM",
-        ),
-        (
-            "CONFIG outside of `members`",
-            "CONFIG",
-            "/",
-            outside,
-            "network",
-            "SYNTAX",
-        ),
-        (
-            "CONFIG without a port",
-            "CONFIG",
-            "/",
-            "JVMRoute=x&Host=10.77.0.9",
-            "syntax",
-            "SYNTAX",
-        ),
-    ] {
+    let without_port = "JVMRoute=x&Host=10.77.0.9";
+    // What is sent: its name, command, path and form; then the reason that counts it, and the type of the refusal.
+    #[rustfmt::skip]
+    let messages = [
+        ("CONFIG for a node of another address", "CONFIG", "/", forged, "forged", "MEM"),
+        ("CONFIG at a node's address", "CONFIG", "/", taken, "forged", "MEM"),
+        ("REMOVE-APP for a node of another address", "REMOVE-APP", "/*", "JVMRoute=node2", "forged", "MEM"),
+        ("STATUS of a node that nobody announced", "STATUS", "/", "JVMRoute=x&Load=1", "unknown-node", "MEM"),
+        ("CONFIG outside of `members`", "CONFIG", "/", outside, "network", "SYNTAX"),
+        ("CONFIG without a port", "CONFIG", "/", without_port, "syntax", "SYNTAX"),
+    ];
+    for (message, command, path, form, reason, kind) in messages {
         let before = refused(front, reason)?;
         let answer = say(command, path, form)?;
-        let told = (answer.status, answer.header("type").unwrap_or_default());
+        let refusal = (answer.status, answer.header("type").unwrap_or_default());
         let counted = refused(front, reason)? - before;
         verdict.judge(
-            &format!("{what} is refused with {kind}, and counted as {reason}"),
-            format!("{told:?}, counted {counted}"),
-            told == (500, kind) && counted == 1,
+            &format!("{message} is refused with {kind}, and counted as {reason}"),
+            format!("{refusal:?}, counted {counted}"),
+            refusal == (500, kind) && counted == 1,
         );
     }
     garbage(front, verdict)?;
@@ -110,8 +72,8 @@ fn flood(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()> {
     {
         answered += 1;
     }
-    let counted = || (refused(front, "flood").ok()? == before + 1).then_some(());
-    let counted = Deadline::default().poll("the count of floods", counted);
+    let has_counted = || (refused(front, "flood").ok()? == before + 1).then_some(());
+    let counted = Deadline::default().poll("the count of floods", has_counted);
     verdict.judge(
         "a flood of STATUS ends its connection, and is counted as flood",
         format!("{answered} were answered"),

@@ -58,7 +58,7 @@ fn run(program: &str, words: &str) -> anyhow::Result<()> {
         .args(words.split_whitespace())
         .output()
         .with_context(|| format!("cannot run {program}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{program} {words}: {said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program} {words}: {errors}");
     Ok(())
 }

@@ -54,13 +54,13 @@ pub(crate) fn context(name: &str) -> anyhow::Result<Option<String>> {
 
 /// Waits until a context has this status; with `None`, until the front does not know the node.
 pub(crate) fn wait_for_context(name: &str, status: Option<&str>) -> anyhow::Result<()> {
-    let what = format!("/demo of {name} to be {}", status.unwrap_or("gone"));
-    let is = || {
+    let event = format!("/demo of {name} to be {}", status.unwrap_or("gone"));
+    let has_status = || {
         thread::park_timeout(PAUSE);
-        let found = context(name).ok()?;
-        (found.as_deref() == status).then_some(())
+        let known = context(name).ok()?;
+        (known.as_deref() == status).then_some(())
     };
-    Ok(Deadline::after(PATIENCE).poll(what, is)?)
+    Ok(Deadline::after(PATIENCE).poll(event, has_status)?)
 }
 
 /// Waits until the front has no member with this name.
@@ -71,14 +71,14 @@ pub(crate) fn wait_until_gone(front: &Front, name: &str) -> Result<(), Expired> 
 
 /// Waits until nodes have sent this command so often to the process that serves.
 pub(crate) fn wait_for_messages(front: &Front, command: &str, count: u64) -> anyhow::Result<()> {
-    let heard = || {
+    let are_there = || {
         thread::park_timeout(PAUSE);
         let labels = format!("upstream=\"wildfly\",command=\"{command}\"");
-        let heard = sample(front, "catamaran_mcmp_messages_total", &labels).ok()?;
-        (heard >= count).then_some(())
+        let messages = sample(front, "catamaran_mcmp_messages_total", &labels).ok()?;
+        (messages >= count).then_some(())
     };
-    let what = format!("{count} times {command} of nodes");
-    Ok(Deadline::after(PATIENCE).poll(what, heard)?)
+    let event = format!("{count} times {command} of nodes");
+    Ok(Deadline::after(PATIENCE).poll(event, are_there)?)
 }
 
 /// Waits until a node serves, and returns its state.
@@ -106,11 +106,13 @@ fn sample(front: &Front, name: &str, labels: &str) -> anyhow::Result<u64> {
 /// The metrics of MCMP and of members, for the transcript.
 pub(crate) fn summary(front: &Front) -> anyhow::Result<Vec<String>> {
     let page = front.ask_admin("/metrics")?.text();
-    let samples = page.lines().filter(|it| it.starts_with("catamaran_mcmp_"));
+    let samples = page
+        .lines()
+        .filter(|line| line.starts_with("catamaran_mcmp_"));
     let mut lines: Vec<String> = samples.map(str::to_owned).collect();
-    let events = front.ask_admin("/api/v1/events")?;
-    let events: Value = serde_json::from_slice(&events.body)?;
-    let events = events["events"].as_array().context("a list of events")?;
+    let answer = front.ask_admin("/api/v1/events")?;
+    let document: Value = serde_json::from_slice(&answer.body)?;
+    let events = document["events"].as_array().context("a list of events")?;
     lines.extend(events.iter().filter_map(|event| {
         let (node, text) = (event["backend"].as_str()?, event["text"].as_str()?);
         Some(format!("event: {node} {text}"))

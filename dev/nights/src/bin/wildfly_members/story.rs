@@ -14,26 +14,26 @@ use crate::{hostile, network};
 /// Runs all steps.
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     network::build(&PLANS.map(|plan| plan.host))?;
-    let [one, other] = PLANS;
+    let [first, second] = PLANS;
     let mut story = Story {
         transcript: Transcript::begin(),
         verdict: Verdict::default(),
         front: Front::with_config(CONFIG)?,
-        nodes: [Node::prepare(one)?, Node::prepare(other)?],
+        nodes: [Node::prepare(first)?, Node::prepare(second)?],
         visitors: Vec::new(),
     };
-    let told = story.tell();
+    let result = story.tell();
     for line in standing::summary(&story.front).unwrap_or_default() {
         println!("{line}");
     }
-    if told.is_err() {
+    if result.is_err() {
         story.verdict.print();
         println!("the front:\n{}", story.front.log());
         for node in &story.nodes {
             println!("{}:\n{}", node.name, node.log());
         }
     }
-    told.map(|()| story.verdict)
+    result.map(|()| story.verdict)
 }
 
 struct Story {
@@ -96,17 +96,15 @@ impl Story {
     /// Visitors are spread over both nodes, and each stays at its node.
     fn keep_sessions(&mut self) -> anyhow::Result<()> {
         self.arrive()?;
-        let at = |plan: NodePlan| {
-            self.visitors
-                .iter()
-                .filter(|it| it.node == plan.name)
-                .count()
+        let visitors_at = |plan: NodePlan| {
+            let visitors = self.visitors.iter();
+            visitors.filter(|visitor| visitor.node == plan.name).count()
         };
-        let [one, other] = PLANS.map(at);
+        let [first, second] = PLANS.map(visitors_at);
         self.verdict.judge(
             "new sessions are spread over both nodes",
-            format!("{one} and {other}"),
-            one > 0 && other > 0,
+            format!("{first} and {second}"),
+            first > 0 && second > 0,
         );
         self.all_return_often("after many visits", RETURNS)
     }
@@ -124,25 +122,22 @@ impl Story {
         self.all_return_often(when, 1)
     }
 
+    /// Lets all visitors come back so often, and judges that each finds its session.
     fn all_return_often(&mut self, when: &str, times: usize) -> anyhow::Result<()> {
-        let of = self.visitors.len();
-        ensure!(of > 0, "there are no visitors");
-        let mut lost = Vec::new();
+        let visits = self.visitors.len() * times;
+        ensure!(!self.visitors.is_empty(), "there are no visitors");
+        let mut errors = Vec::new();
         for _ in 0..times {
-            let visitors = self.visitors.iter_mut();
-            lost.extend(visitors.filter_map(|it| it.return_to_session().err()));
+            for visitor in &mut self.visitors {
+                errors.extend(visitor.return_to_session().err());
+            }
         }
-        let first = lost.first().map(|error| format!(": {error:#}"));
-        self.verdict.judge(
-            &format!("{when}: every session is where it was"),
-            format!(
-                "{} of {} visits found another one{}",
-                lost.len(),
-                of * times,
-                first.unwrap_or_default()
-            ),
-            lost.is_empty(),
-        );
+        let claim = format!("{when}: every session is where it was");
+        let mut figure = format!("{} of {visits} visits found another one", errors.len());
+        if let Some(first) = errors.first() {
+            figure += &format!(": {first:#}");
+        }
+        self.verdict.judge(&claim, figure, errors.is_empty());
         Ok(())
     }
 
@@ -151,44 +146,47 @@ impl Story {
         let name = plan.name;
         let ((), seen) = Stream::during(|stream| {
             self.transcript.say(format!("{name} is suspended"));
-            let mut told = self.node(plan).tell(":suspend")?;
+            let mut command = self.node(plan).tell(":suspend")?;
             wait_for_context(name, Some("DISABLED"))?;
             self.judge_disabled(name)?;
             wait_for_context(name, Some("STOPPED"))?;
-            let none = nobody_new_at(name, "STOPPED")?;
-            self.verdict
-                .judge(&format!("{name}, stopped, gets nothing"), none, none);
-            succeeded(&mut told)?;
+            let gets_nothing = nobody_new_at(name, "STOPPED")?;
+            self.verdict.judge(
+                &format!("{name}, stopped, gets nothing"),
+                gets_nothing,
+                gets_nothing,
+            );
+            succeeded(&mut command)?;
             self.transcript.say(format!("{name} is resumed"));
-            let mut told = self.node(plan).tell(":resume")?;
+            let mut command = self.node(plan).tell(":resume")?;
             wait_until_active(&self.front, name)?;
             gets_new(stream, name)?;
-            succeeded(&mut told)?;
+            succeeded(&mut command)?;
             self.all_return(&format!("{name} was suspended and resumed"))
         })?;
         self.judge_stream(&format!("{name} was suspended and resumed"), &seen);
         Ok(())
     }
 
+    /// Judges that a disabled node serves the sessions that it has, and gets no others.
     fn judge_disabled(&mut self, name: &str) -> anyhow::Result<()> {
-        let none = nobody_new_at(name, "DISABLED")?;
-        self.verdict.judge(
-            &format!("{name}, disabled, gets no new sessions"),
-            none,
-            none,
-        );
-        let own = self.visitors.iter_mut().filter(|it| it.node == name);
-        let kept: anyhow::Result<Vec<()>> = own.map(Visitor::return_to_session).collect();
+        let gets_nothing = nobody_new_at(name, "DISABLED")?;
+        let no_new = format!("{name}, disabled, gets no new sessions");
+        self.verdict.judge(&no_new, gets_nothing, gets_nothing);
+        let own = self
+            .visitors
+            .iter_mut()
+            .filter(|visitor| visitor.node == name);
+        let visits: anyhow::Result<Vec<()>> = own.map(Visitor::return_to_session).collect();
         // After the context has been stopped, sessions would move to the other node.
-        let in_time = context(name)?.as_deref() == Some("DISABLED");
-        let figure = match (&kept, in_time) {
-            (Err(error), _) => format!("{error:#}"),
-            (Ok(_), false) => "it was stopped before all had come".to_owned(),
-            (Ok(kept), true) => format!("{} sessions", kept.len()),
+        let is_still_disabled = context(name)?.as_deref() == Some("DISABLED");
+        let (figure, holds) = match visits {
+            Err(error) => (format!("{error:#}"), false),
+            Ok(_) if !is_still_disabled => ("it was stopped before all had come".to_owned(), false),
+            Ok(visits) => (format!("{} sessions", visits.len()), !visits.is_empty()),
         };
-        let met = in_time && kept.is_ok_and(|kept| !kept.is_empty());
-        let what = format!("{name}, disabled, serves the sessions that it has");
-        self.verdict.judge(&what, figure, met);
+        let serves_own = format!("{name}, disabled, serves the sessions that it has");
+        self.verdict.judge(&serves_own, figure, holds);
         Ok(())
     }
 
@@ -197,7 +195,7 @@ impl Story {
         let name = plan.name;
         let ((), seen) = Stream::during(|stream| {
             self.transcript.say(format!("{name} is shut down"));
-            let _told = self.node(plan).tell(":shutdown")?;
+            let _command = self.node(plan).tell(":shutdown")?;
             wait_for_context(name, None)?;
             self.node(plan).wait_for_end()?;
             let gone = standing::wait_until_gone(&self.front, name);
@@ -211,8 +209,8 @@ impl Story {
             self.all_return(&format!("{name} was shut down"))?;
             self.transcript.say(format!("{name} starts again"));
             self.node(plan).start()?;
-            let found = wait_until_active(&self.front, name)?;
-            self.judge_place(plan, &found);
+            let member = wait_until_active(&self.front, name)?;
+            self.judge_place(plan, &member);
             gets_new(stream, name)?;
             self.all_return(&format!("{name} started again"))
         })?;
@@ -241,18 +239,19 @@ impl Story {
             self.transcript.say("the front is upgraded");
             let socket = self.front.directory().join("admin.sock");
             let admin = format!("unix:{}", socket.display());
-            let mut told = catamaran(&["upgrade", "--admin", &admin])?;
-            succeeded(&mut told)?;
-            let known = PLANS.map(|plan| stands(&self.front, plan.name).map(|it| it.state));
+            let mut command = catamaran(&["upgrade", "--admin", &admin])?;
+            succeeded(&mut command)?;
+            let states = PLANS.map(|plan| Some(stands(&self.front, plan.name)?.state));
+            let is_active = |state: &Option<String>| state.as_deref() == Some("active");
             self.verdict.judge(
                 "the next process knows both nodes at once",
-                format!("{known:?}"),
-                known.iter().all(|it| it.as_deref() == Some("active")),
+                format!("{states:?}"),
+                states.iter().all(is_active),
             );
             self.all_return("the front was upgraded")?;
             let before = stream.seen().total();
-            let more = || (stream.seen().total() >= before + MORE).then_some(());
-            Deadline::after(PATIENCE).poll("more new visitors", more)?;
+            let have_come = || (stream.seen().total() >= before + MORE).then_some(());
+            Deadline::after(PATIENCE).poll("more new visitors", have_come)?;
             // Both nodes find the new process.
             standing::wait_for_messages(&self.front, "status", 2 * PLANS.len() as u64)?;
             for plan in PLANS {
@@ -265,13 +264,13 @@ impl Story {
     }
 
     fn judge_stream(&mut self, when: &str, seen: &Seen) {
-        let (failed, first) = (seen.failed.len(), seen.failed.first());
-        let what = format!("{when}: no new visitor failed");
-        let figure = format!("{failed} of {} {}", seen.total(), first.map_or("", |it| it));
+        let (failed, total) = (seen.failed.len(), seen.total());
+        let first = seen.failed.first().map_or("", String::as_str);
         self.transcript
             .say(format!("new visitors: {:?}, {failed} failed", seen.served));
-        self.verdict
-            .judge(&what, figure, failed == 0 && seen.total() > 0);
+        let claim = format!("{when}: no new visitor failed");
+        let figure = format!("{failed} of {total} {first}");
+        self.verdict.judge(&claim, figure, failed == 0 && total > 0);
     }
 
     fn node(&mut self, plan: NodePlan) -> &mut Node {
@@ -301,9 +300,9 @@ fn nobody_new_at(name: &str, status: &str) -> anyhow::Result<bool> {
 fn gets_new(stream: &Stream, name: &str) -> anyhow::Result<()> {
     let count = || stream.seen().served.get(name).copied().unwrap_or_default();
     let before = count();
-    let more = || (count() > before).then_some(());
-    let what = format!("new visitors at {name}");
-    Ok(Deadline::after(PATIENCE).poll(what, more)?)
+    let has_more = || (count() > before).then_some(());
+    let event = format!("new visitors at {name}");
+    Ok(Deadline::after(PATIENCE).poll(event, has_more)?)
 }
 
 /// Waits for the end of a command, which must succeed.

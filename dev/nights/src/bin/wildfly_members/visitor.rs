@@ -46,19 +46,16 @@ impl Visitor {
         Ok(())
     }
 
+    /// Sends a request with the visitor's cookie. Notes the session, its node and the count of visits that the page has.
     fn visit(&mut self) -> anyhow::Result<()> {
         let cookie = match &self.cookie {
             Some(id) => format!("Cookie: JSESSIONID={id}\r\n"),
             None => String::new(),
         };
-        let mut client = HttpClient::connect(network::address(FRONT))?;
-        client.send(
-            format!(
-                "GET /demo/ HTTP/1.1\r\nHost: shop.example.org\r\nConnection: close\r\n{cookie}\r\n"
-            )
-            .as_bytes(),
-        )?;
-        let answer = client.receive()?;
+        let request = format!(
+            "GET /demo/ HTTP/1.1\r\nHost: shop.example.org\r\nConnection: close\r\n{cookie}\r\n"
+        );
+        let answer = HttpClient::connect(network::address(FRONT))?.ask(request.as_bytes())?;
         let text = answer.text();
         ensure!(answer.status == 200, "{} {text}", answer.status);
         if let Some(set) = answer.header("set-cookie") {
@@ -96,16 +93,16 @@ impl Stream {
         work: impl FnOnce(&Self) -> anyhow::Result<T>,
     ) -> anyhow::Result<(T, Seen)> {
         let stream = Self::default();
-        let done = thread::scope(|scope| {
+        let result = thread::scope(|scope| {
             for _ in 0..STREAMS {
                 scope.spawn(|| stream.flow());
             }
-            let done = work(&stream);
+            let result = work(&stream);
             stream.ended.store(true, Ordering::Relaxed);
-            done
+            result
         })?;
         let seen = stream.seen();
-        Ok((done, seen))
+        Ok((result, seen))
     }
 
     /// The results so far.
@@ -116,9 +113,9 @@ impl Stream {
 
     fn flow(&self) {
         while !self.ended.load(Ordering::Relaxed) {
-            let arrived = Visitor::arrive();
+            let arrival = Visitor::arrive();
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            match arrived {
+            match arrival {
                 Ok(visitor) => *seen.served.entry(visitor.node).or_default() += 1,
                 Err(error) => seen.failed.push(format!("{error:#}")),
             }
