@@ -32,13 +32,15 @@ pub fn binary() -> anyhow::Result<PathBuf> {
         .ancestors()
         .nth(3)
         .context("the test is not in a target directory")?;
-    ["debug", "release"]
-        .iter()
-        .map(|profile| target.join(profile).join("catamaran"))
-        .filter_map(|path| Some((modified(&path)?, path)))
-        .max()
-        .map(|(_, path)| path)
-        .context("no catamaran binary: run `cargo xtask test`, or `cargo build -p catamaran` first")
+    let paths = ["debug", "release"].map(|profile| target.join(profile).join("catamaran"));
+    let built = paths
+        .into_iter()
+        .filter_map(|path| Some((modified(&path)?, path)));
+    // The one that was built last is meant.
+    let (_, path) = built.max().context(
+        "no catamaran binary: run `cargo xtask test`, or `cargo build -p catamaran` first",
+    )?;
+    Ok(path)
 }
 
 /// Starts the binary with `arguments` and captured output.

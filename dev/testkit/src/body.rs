@@ -68,8 +68,8 @@ impl Pattern {
 impl Read for Pattern {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let start = usize::try_from(self.position % Self::PERIOD).expect("below the period");
-        let left = usize::try_from(self.length - self.position).unwrap_or(usize::MAX);
-        let count = buffer.len().min(left).min(self.block.len() - start);
+        let remaining = usize::try_from(self.length - self.position).unwrap_or(usize::MAX);
+        let count = buffer.len().min(remaining).min(self.block.len() - start);
         buffer[..count].copy_from_slice(&self.block[start..start + count]);
         self.position += count as u64;
         Ok(count)

@@ -46,12 +46,14 @@ impl Cases {
     /// not empty.
     pub fn read(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
-        let all = fs::read_to_string(&path).expect("a readable file of cases");
-        let (preface, cases) = parse(&all);
-        for (at, case) in cases.iter().enumerate() {
-            let is_same =
-                |it: &&Case| it.name == case.name || it.text == case.text && !case.text.is_empty();
-            let earlier = cases.iter().take(at).find(is_same);
+        let file = fs::read_to_string(&path).expect("a readable file of cases");
+        let (preface, cases) = parse(&file);
+        for (index, case) in cases.iter().enumerate() {
+            let is_same = |earlier: &&Case| {
+                let has_same_text = earlier.text == case.text && !case.text.is_empty();
+                earlier.name == case.name || has_same_text
+            };
+            let earlier = cases[..index].iter().find(is_same);
             assert_eq!(earlier, None, "again in {}: {case:?}", path.display());
         }
         Self {
@@ -78,14 +80,14 @@ impl Cases {
     pub fn check(mut self, mut say: impl FnMut(&Case) -> String) {
         let mut different = String::new();
         for case in &mut self.cases {
-            let said = say(case);
-            if said != case.said {
-                let _ = write!(different, "### {}\n{said}", case.name);
-                case.said = said;
+            let result = say(case);
+            if result != case.said {
+                let _ = write!(different, "### {}\n{result}", case.name);
+                case.said = result;
             }
         }
         let path = self.path.display();
-        if env::var_os("GOLDEN").is_some_and(|it| it == "write") {
+        if env::var_os("GOLDEN").is_some_and(|value| value == "write") {
             fs::write(&self.path, self.written()).expect("a file of cases is written");
         } else {
             assert!(different.is_empty(), "{path} differs, at:\n{different}");
@@ -94,14 +96,14 @@ impl Cases {
 
     /// The text of the whole file.
     fn written(&self) -> String {
-        let mut all = self.preface.clone();
+        let mut file = self.preface.clone();
         for case in &self.cases {
-            let _ = write!(all, "{CASE}{}\n{}", case.name, case.written);
+            let _ = write!(file, "{CASE}{}\n{}", case.name, case.written);
             if !case.said.is_empty() {
-                let _ = write!(all, "{SAID}\n{}", case.said);
+                let _ = write!(file, "{SAID}\n{}", case.said);
             }
         }
-        all
+        file
     }
 }
 
@@ -113,11 +115,12 @@ impl Deref for Cases {
     }
 }
 
-fn parse(all: &str) -> (String, Vec<Case>) {
+fn parse(file: &str) -> (String, Vec<Case>) {
     let mut preface = String::new();
     let mut cases: Vec<Case> = Vec::new();
+    // Whether the expected result of the last case has begun.
     let mut is_said = false;
-    for line in all.split_inclusive('\n') {
+    for line in file.split_inclusive('\n') {
         if let Some(name) = line.strip_prefix(CASE) {
             is_said = false;
             cases.push(Case {
@@ -143,15 +146,16 @@ fn parse(all: &str) -> (String, Vec<Case>) {
     (preface, cases)
 }
 
+/// Replaces `⟦2028⟧` by the character with that number; `⟦⟧` at the end of a line joins it with the next.
 fn unescape(written: &str) -> String {
-    let written = written.replace("⟦⟧\n", "");
-    let mut parts = written.split('⟦');
+    let joined = written.replace("⟦⟧\n", "");
+    let mut parts = joined.split('⟦');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (number, rest) = part.split_once('⟧').expect("an escape ends with ⟧");
-        let number = u32::from_str_radix(number, 16).expect("a number in hexadecimal");
+        let (digits, behind) = part.split_once('⟧').expect("an escape ends with ⟧");
+        let number = u32::from_str_radix(digits, 16).expect("a number in hexadecimal");
         text.push(char::from_u32(number).expect("the number of a character"));
-        text.push_str(rest);
+        text.push_str(behind);
     }
     text
 }

@@ -18,10 +18,11 @@ pub fn read_corpus(path: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         let (name, escaped) = line.split_once(' ')?;
         Some((name.to_owned(), unescape(escaped)?))
     };
-    let inputs = text
-        .lines()
-        .map(|line| input(line).with_context(|| format!("no input: {line}")));
-    inputs.collect()
+    let mut inputs = Vec::new();
+    for line in text.lines() {
+        inputs.push(input(line).with_context(|| format!("no input: {line}"))?);
+    }
+    Ok(inputs)
 }
 
 /// Undoes [`slice::escape_ascii`]; `None` if the text is invalid.

@@ -72,16 +72,15 @@ impl DnsServer {
     fn on((udp, tcp): (UdpSocket, TcpListener)) -> Self {
         let address = udp.local_addr().expect("a bound socket");
         let state = Arc::new(State::default());
-        let own = Arc::clone(&state);
-        thread::spawn(move || own.serve_udp(&udp));
-        let own = Arc::clone(&state);
+        let (udp_state, tcp_state) = (Arc::clone(&state), Arc::clone(&state));
+        thread::spawn(move || udp_state.serve_udp(&udp));
         thread::spawn(move || {
             for stream in tcp.incoming().flatten() {
-                if own.ended.load(Ordering::SeqCst) {
+                if tcp_state.ended.load(Ordering::SeqCst) {
                     return;
                 }
                 // A client that closes its connection early does not concern other clients.
-                own.serve_tcp(stream).ok();
+                tcp_state.serve_tcp(stream).ok();
             }
         });
         Self { address, state }
@@ -179,22 +178,17 @@ impl State {
         asked.push((name.clone(), kind, over_tcp));
         drop(asked);
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let none = DnsAnswer::Records(0, Vec::new());
-        let known = table.get(&(name.clone(), kind));
-        let has_name = table.keys().any(|(known, _)| *known == name);
-        let answer = match known {
-            Some(answer) => answer,
-            None if has_name => &none,
-            None => &DnsAnswer::NxDomain,
-        };
+        let has_name = table.keys().any(|(own, _)| *own == name);
         let truncates = !over_tcp && self.truncates.load(Ordering::SeqCst);
-        let (code, ttl, records) = match answer {
-            DnsAnswer::Silence => return None,
-            DnsAnswer::Failure => (2, 0, &[][..]),
-            DnsAnswer::NxDomain => (3, 0, &[][..]),
-            DnsAnswer::Records(ttl, records) => (0, *ttl, &records[..]),
+        let (code, ttl, records) = match table.get(&(name, kind)) {
+            Some(DnsAnswer::Silence) => return None,
+            Some(DnsAnswer::Failure) => (SERVFAIL, 0, &[][..]),
+            Some(DnsAnswer::Records(ttl, _)) if truncates => (NOERROR, *ttl, &[][..]),
+            Some(DnsAnswer::Records(ttl, records)) => (NOERROR, *ttl, &records[..]),
+            // The name has records of other types.
+            None if has_name => (NOERROR, 0, &[][..]),
+            Some(DnsAnswer::NxDomain) | None => (NXDOMAIN, 0, &[][..]),
         };
-        let records = if truncates { &[][..] } else { records };
         let mut reply = message.get(..2)?.to_vec();
         // The flags of a response: RD and RA are set, as by a recursive server; TC if it is truncated.
         reply.push(0x81 | if truncates { 0x02 } else { 0 });
@@ -235,9 +229,9 @@ fn write_record(reply: &mut Vec<u8>, record: &DnsRecord, ttl: u32) {
         DnsRecord::Srv(priority, weight, port, target) => {
             let mut data: Vec<u8> = [priority, weight, port]
                 .iter()
-                .flat_map(|it| it.to_be_bytes())
+                .flat_map(|number| number.to_be_bytes())
                 .collect();
-            for label in target.split('.').filter(|it| !it.is_empty()) {
+            for label in target.split('.').filter(|label| !label.is_empty()) {
                 data.push(u8::try_from(label.len()).unwrap_or(63));
                 data.extend(label.as_bytes());
             }
@@ -252,6 +246,10 @@ fn write_record(reply: &mut Vec<u8>, record: &DnsRecord, ttl: u32) {
     reply.extend(data);
 }
 
+/// The codes of answers (RFC 1035, section 4.1.1).
+const NOERROR: u8 = 0;
+const SERVFAIL: u8 = 2;
+const NXDOMAIN: u8 = 3;
 /// The type of records with an IPv4 address.
 pub const A: u16 = 1;
 /// The type of records with an IPv6 address.

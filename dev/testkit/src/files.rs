@@ -154,9 +154,9 @@ impl FileCase {
         let mut fields = Vec::new();
         for (name, value) in self.fields {
             let mut value = (*value).to_owned();
-            for (placeholder, asked, field) in validators {
+            for (placeholder, request_fields, field) in validators {
                 if value.contains(placeholder) {
-                    let answer = head(asked);
+                    let answer = head(request_fields);
                     value = value.replace(placeholder, answer.header(field).unwrap_or_default());
                 }
             }
@@ -189,10 +189,11 @@ impl FileCase {
         }
         let expected = match self.body {
             FileBody::Page => {
-                let is_page = answer.body.starts_with(b"<!doctype html>");
-                return is_page
-                    .then_some(())
-                    .ok_or_else(|| "it is no page".to_owned());
+                return if answer.body.starts_with(b"<!doctype html>") {
+                    Ok(())
+                } else {
+                    Err("it is no page".to_owned())
+                };
             }
             FileBody::Nothing => Vec::new(),
             FileBody::Bytes(from, to) => pattern(to).split_off(from),

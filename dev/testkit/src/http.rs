@@ -246,41 +246,44 @@ impl HttpClient {
     /// Reads the head of one response, interim or final.
     fn one_head(&mut self) -> Result<Response, Failure> {
         let lines = self.take_block()?;
-        let mut lines = lines.iter();
         let malformed = |line: &str| Failure::Malformed(line.to_owned());
-        let status_line = lines.next().ok_or_else(|| malformed("no status line"))?;
-        let rest = ["HTTP/1.1 ", "HTTP/1.0 "]
-            .iter()
-            .find_map(|version| status_line.strip_prefix(version))
+        let Some((status_line, fields)) = lines.split_first() else {
+            return Err(malformed("no status line"));
+        };
+        let behind_version = status_line
+            .strip_prefix("HTTP/1.1 ")
+            .or_else(|| status_line.strip_prefix("HTTP/1.0 "))
             .ok_or_else(|| malformed(status_line))?;
-        let (status, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (status, reason) = behind_version
+            .split_once(' ')
+            .unwrap_or((behind_version, ""));
         Ok(Response {
             status: status.parse().map_err(|_| malformed(status_line))?,
             reason: reason.to_owned(),
-            headers: lines.map(|line| field(line)).collect::<Result<_, _>>()?,
+            headers: fields
+                .iter()
+                .map(|line| field(line))
+                .collect::<Result<_, _>>()?,
             ..Response::default()
         })
     }
 
+    /// Reads the body, framed as the head says. Without a length, it ends where the server closes.
     fn receive_body(&mut self, head: &mut Response, sink: &mut impl Write) -> Result<(), Failure> {
-        let status = Some(head.status);
-        let done = |body| Failure::Truncated { status, body };
         if head.header("transfer-encoding") == Some("chunked") {
             return self.receive_chunks(head, sink);
         }
-        match head.header("content-length") {
-            Some(length) => {
-                let length = length
-                    .parse()
-                    .map_err(|_| Failure::Malformed(format!("content-length {length:?}")))?;
-                let received = self.receive_exactly(length, sink)?;
-                if received < length {
-                    return Err(done(received));
-                }
-            }
-            None => {
-                self.receive_exactly(u64::MAX, sink)?;
-            }
+        let Some(text) = head.header("content-length") else {
+            self.receive_exactly(u64::MAX, sink)?;
+            return Ok(());
+        };
+        let length = text
+            .parse()
+            .map_err(|_| Failure::Malformed(format!("content-length {text:?}")))?;
+        let body = self.receive_exactly(length, sink)?;
+        if body < length {
+            let status = Some(head.status);
+            return Err(Failure::Truncated { status, body });
         }
         Ok(())
     }
@@ -309,6 +312,7 @@ impl HttpClient {
                 None => return Err(Failure::Truncated { status, body }),
             }
         }
+        // Trailer fields, up to an empty line.
         while let Some(line) = self.take_line()? {
             if line.is_empty() {
                 return Ok(());
@@ -370,30 +374,32 @@ impl HttpClient {
 
     /// Reads once from the socket, and returns the number of bytes; 0 if the server has closed.
     fn fill(&mut self) -> Result<usize, Failure> {
-        let Some(left) = self.deadline.remaining() else {
-            let received = String::from_utf8_lossy(&self.input).into_owned();
-            return Err(Failure::TimedOut { received });
-        };
-        self.socket.set_read_timeout(Some(left))?;
-        let start = self.input.len();
-        self.input.resize(start + 64 * 1024, 0);
-        let result = self.socket.read(&mut self.input[start..]);
-        self.input.truncate(start + *result.as_ref().unwrap_or(&0));
-        let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
-        if result.as_ref().is_err_and(is_interrupted) {
-            // A signal to the process interrupted the read; it is repeated until the deadline.
-            return self.fill();
-        }
-        result.map_err(|error| {
-            let received = String::from_utf8_lossy(&self.input).into_owned();
-            match error.kind() {
-                io::ErrorKind::ConnectionReset => Failure::Reset { received },
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                    Failure::TimedOut { received }
-                }
-                _ => Failure::Io(error),
+        loop {
+            let Some(left) = self.deadline.remaining() else {
+                return Err(self.failure(io::ErrorKind::TimedOut.into()));
+            };
+            self.socket.set_read_timeout(Some(left))?;
+            let start = self.input.len();
+            self.input.resize(start + 64 * 1024, 0);
+            let result = self.socket.read(&mut self.input[start..]);
+            self.input.truncate(start + *result.as_ref().unwrap_or(&0));
+            match result {
+                Ok(count) => return Ok(count),
+                // A signal to the process interrupted the read; it is repeated until the deadline.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failure(error)),
             }
-        })
+        }
+    }
+
+    /// A failure to read, with what was received until then.
+    fn failure(&self, error: io::Error) -> Failure {
+        let received = String::from_utf8_lossy(&self.input).into_owned();
+        match error.kind() {
+            io::ErrorKind::ConnectionReset => Failure::Reset { received },
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::TimedOut { received },
+            _ => Failure::Io(error),
+        }
     }
 }
 

@@ -69,15 +69,15 @@ pub fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
 
 /// Writes a length with a prefix of seven bits (RFC 7541, section 5.1).
 fn integer(number: usize, out: &mut Vec<u8>) {
-    let Some(mut rest) = number.checked_sub(127) else {
+    let Some(mut remaining) = number.checked_sub(127) else {
         return out.push(u8::try_from(number).unwrap_or(0x7f));
     };
     out.push(0x7f);
-    while rest >= 128 {
-        out.push(u8::try_from(rest % 128).unwrap_or(0) | 0x80);
-        rest /= 128;
+    while remaining >= 128 {
+        out.push(u8::try_from(remaining % 128).unwrap_or(0) | 0x80);
+        remaining /= 128;
     }
-    out.push(u8::try_from(rest).unwrap_or(0));
+    out.push(u8::try_from(remaining).unwrap_or(0));
 }
 
 /// An event that the peer caused.
@@ -237,20 +237,24 @@ impl Http2Client {
         }
     }
 
+    /// Takes one frame from what was received; `false` if there is no complete one.
     fn take_frame(&mut self) -> bool {
-        let [a, b, c, kind, flags, s0, s1, s2, s3, rest @ ..] = &self.received[..] else {
+        let Some((head, behind)) = self.received.split_first_chunk::<9>() else {
             return false;
         };
-        let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-        let stream = u32::from_be_bytes([*s0, *s1, *s2, *s3]);
-        let Some(payload) = rest.get(..len) else {
+        let [l0, l1, l2, kind, flags, stream @ ..] = *head;
+        let len = u32::from_be_bytes([0, l0, l1, l2]) as usize;
+        let stream = u32::from_be_bytes(stream);
+        let Some(payload) = behind.get(..len) else {
             return false;
         };
-        let word = |at: usize| {
-            let word = payload.get(at..at + 4).and_then(|it| it.try_into().ok());
-            word.map_or(0, u32::from_be_bytes)
+        let word_at = |offset: usize| match payload.get(offset..) {
+            Some(bytes) => bytes
+                .first_chunk()
+                .map_or(0, |word| u32::from_be_bytes(*word)),
+            None => 0,
         };
-        match *kind {
+        match kind {
             kind::HEADERS => {
                 let status = status(payload).unwrap_or(0);
                 self.said.push_back(Said::Status(stream, status));
@@ -260,12 +264,14 @@ impl Http2Client {
                 self.unread.extend_from_slice(payload);
             }
             kind::SETTINGS => self.settings.extend(settings(payload)),
-            kind::RST_STREAM => self.said.push_back(Said::Reset(stream, word(0))),
-            kind::GOAWAY => self.said.push_back(Said::GoAway(word(4))),
+            kind::RST_STREAM => self.said.push_back(Said::Reset(stream, word_at(0))),
+            // The error follows the number of the last stream.
+            kind::GOAWAY => self.said.push_back(Said::GoAway(word_at(4))),
+            // In a PING, the bit of END_STREAM is that of ACK.
             kind::PING if flags & END_STREAM != 0 => self.said.push_back(Said::Pong),
             _ => {}
         }
-        if matches!(*kind, kind::HEADERS | kind::DATA) && flags & END_STREAM != 0 {
+        if matches!(kind, kind::HEADERS | kind::DATA) && flags & END_STREAM != 0 {
             self.said.push_back(Said::End(stream));
         }
         self.received.drain(..9 + len);
@@ -313,7 +319,7 @@ pub fn status(mut block: &[u8]) -> Option<u16> {
 fn huffman_digits(code: &[u8]) -> Option<u16> {
     let mut bits = code
         .iter()
-        .flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1));
+        .flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1));
     let mut number = 0;
     for _ in 0..3 {
         let mut digit = 0_u16;
@@ -322,6 +328,7 @@ fn huffman_digits(code: &[u8]) -> Option<u16> {
         }
         if digit > 2 {
             digit = digit * 2 + u16::from(bits.next()?);
+            // The codes of 3 to 9 follow each other; that of 3 is 0x19.
             digit = digit.checked_sub(0x19)? + 3;
         }
         number = number * 10 + digit;

@@ -227,8 +227,8 @@ impl Shared {
             let Some(left) = deadline.remaining() else {
                 panic!("gave up waiting for {what}; state: {state:?}");
             };
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let result = self.changed.wait_timeout(state, left);
+            state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -245,6 +245,7 @@ fn listen(address: &Address) -> io::Result<(Socket, Address)> {
     Ok((socket, bound.map_or_else(|| address.clone(), Address::Tcp)))
 }
 
+/// Accepts connections until the peer stops, and plays each one's script on a thread of its own.
 fn accept(listener: &Socket, shared: &Arc<Shared>, script: impl Fn(usize) -> Script) {
     let mut players = Vec::new();
     while let Ok((socket, _)) = listener.accept() {
@@ -292,11 +293,11 @@ struct Player {
 
 impl Player {
     fn play(mut self, script: &Script) {
-        let outcome = script
-            .steps()
-            .iter()
-            .try_for_each(|step| self.step(step))
-            .map_or_else(|outcome| outcome, |()| Outcome::Completed);
+        let mut steps = script.steps().iter();
+        let outcome = match steps.try_for_each(|step| self.step(step)) {
+            Ok(()) => Outcome::Completed,
+            Err(outcome) => outcome,
+        };
         let Self {
             socket,
             index,
@@ -322,28 +323,31 @@ impl Player {
         });
     }
 
+    /// Plays one step; an error is the outcome with which the script ends before its last step.
     fn step(&mut self, step: &Step) -> Result<(), Outcome> {
         match step {
             Step::Expect(count) => self.expect(|bytes| (bytes.len() >= *count).then_some(*count)),
             Step::ExpectUntil(pattern) => self.expect(|bytes| {
-                let at = bytes
-                    .windows(pattern.len())
-                    .position(|found| found == pattern)?;
-                Some(at + pattern.len())
+                let mut windows = bytes.windows(pattern.len());
+                let position = windows.position(|window| window == pattern)?;
+                Some(position + pattern.len())
             }),
             Step::ExpectPacket => self.expect(|bytes| {
                 let length = 4 + usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
                 (bytes.len() >= length).then_some(length)
             }),
+            // No number of bytes is enough: only the end of the connection ends this step.
             Step::ExpectEnd => match self.expect(|_| None) {
                 Err(Outcome::ClosedEarly) => Ok(()),
                 other => other,
             },
-            Step::Send(pieces) => pieces.iter().try_for_each(|piece| {
-                self.socket
-                    .write_all(piece)
-                    .map_err(|error| Outcome::Failed(error.kind()))
-            }),
+            Step::Send(pieces) => {
+                for piece in pieces {
+                    let result = self.socket.write_all(piece);
+                    result.map_err(|error| Outcome::Failed(error.kind()))?;
+                }
+                Ok(())
+            }
             Step::FinishSending => self
                 .socket
                 .shutdown(Shutdown::Write)

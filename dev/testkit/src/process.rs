@@ -122,14 +122,16 @@ impl Process {
             if let Some(value) = lines.find_map(|line| wanted(line)) {
                 return Ok(value);
             }
-            let left = match deadline.remaining() {
-                _ if state.open == 0 => Err(anyhow!("{} ended without {what}", self.name)),
-                None => Err(anyhow!("{}: {}", self.name, Expired(what.to_owned()))),
-                Some(left) => Ok(left),
+            if state.open == 0 {
+                let error = anyhow!("{} ended without {what}", self.name);
+                return Err(error.context(state.text()));
+            }
+            let Some(left) = deadline.remaining() else {
+                let error = anyhow!("{}: {}", self.name, Expired(what.to_owned()));
+                return Err(error.context(state.text()));
             };
-            let left = left.with_context(|| state.text())?;
-            let waited = self.captured.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let result = self.captured.changed.wait_timeout(state, left);
+            state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -190,20 +192,7 @@ impl Process {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
-        let guard = guard(child.id(), directory.as_ref().map(TempDir::path));
-        let captured = Arc::new(Captured::default());
-        captured.lock().open = 2;
-        let readers = vec![
-            child
-                .stdout
-                .take()
-                .map(|pipe| captured.read(pipe, Stream::Out)),
-            child
-                .stderr
-                .take()
-                .map(|pipe| captured.read(pipe, Stream::Err)),
-        ];
-        let guard = match guard {
+        let guard = match guard(child.id(), directory.as_ref().map(TempDir::path)) {
             Ok(guard) => guard,
             Err(error) => {
                 child.kill()?;
@@ -211,12 +200,22 @@ impl Process {
                 return Err(error);
             }
         };
+        let captured = Arc::new(Captured::default());
+        captured.lock().open = 2;
+        let stdout = child
+            .stdout
+            .take()
+            .map(|pipe| captured.read(pipe, Stream::Out));
+        let stderr = child
+            .stderr
+            .take()
+            .map(|pipe| captured.read(pipe, Stream::Err));
         Ok(Self {
             name,
             child,
             guard,
             captured,
-            readers: readers.into_iter().flatten().collect(),
+            readers: stdout.into_iter().chain(stderr).collect(),
             directory,
         })
     }
