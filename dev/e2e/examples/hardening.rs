@@ -66,28 +66,31 @@ type Start<'a> = &'a (dyn Fn() -> anyhow::Result<Subject> + Sync);
 
 fn main() -> anyhow::Result<()> {
     let (nginx, httpd) = (version("nginx", "-v")?, version("apache2", "-v")?);
-    let nginx = || other(&nginx, Protocol::Http, Nginx::to, Nginx::address);
-    let module = |protocol, name: &str, start: fn(SocketAddr) -> anyhow::Result<Httpd>| {
-        other(
-            &format!("{name} of {httpd}"),
-            protocol,
-            start,
-            Httpd::address,
-        )
+    let start_nginx = || other(&nginx, Protocol::Http, Nginx::to, Nginx::address);
+    let start_httpd = |protocol, name: &str, start: fn(SocketAddr) -> anyhow::Result<Httpd>| {
+        let title = format!("{name} of {httpd}");
+        other(&title, protocol, start, Httpd::address)
     };
-    let proxy_http = || module(Protocol::Http, "mod_proxy_http", Httpd::with_mod_proxy_http);
-    let proxy_ajp = || module(Protocol::Ajp, "mod_proxy_ajp", Httpd::with_mod_proxy_ajp);
-    let jk = || module(Protocol::Ajp, "mod_jk", Httpd::with_mod_jk);
-    let (http, ajp) = (|| ours(Protocol::Http), || ours(Protocol::Ajp));
+    let start_proxy_http =
+        || start_httpd(Protocol::Http, "mod_proxy_http", Httpd::with_mod_proxy_http);
+    let start_proxy_ajp = || start_httpd(Protocol::Ajp, "mod_proxy_ajp", Httpd::with_mod_proxy_ajp);
+    let start_jk = || start_httpd(Protocol::Ajp, "mod_jk", Httpd::with_mod_jk);
+    let (start_http, start_ajp) = (|| ours(Protocol::Http), || ours(Protocol::Ajp));
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n## 1. Requests\n\n");
-    request_table(&mut page, &[&http, &nginx, &proxy_http, &proxy_ajp])?;
+    let servers: &[Start<'_>] = &[
+        &start_http,
+        &start_nginx,
+        &start_proxy_http,
+        &start_proxy_ajp,
+    ];
+    request_table(&mut page, servers)?;
     page.push_str("\n## 2a. Responses of HTTP/1.1 backends\n\n");
-    let rows = http_response_rows::ROWS;
-    response_table(&mut page, rows, &[&http, &nginx, &proxy_http])?;
+    let servers_of_http: &[Start<'_>] = &[&start_http, &start_nginx, &start_proxy_http];
+    response_table(&mut page, http_response_rows::ROWS, servers_of_http)?;
     page.push_str("\n## 2b. Responses of AJP13 backends\n\n");
-    let rows = ajp_response_rows::ROWS;
-    response_table(&mut page, rows, &[&ajp, &proxy_ajp, &jk])?;
+    let servers_of_ajp: &[Start<'_>] = &[&start_ajp, &start_proxy_ajp, &start_jk];
+    response_table(&mut page, ajp_response_rows::ROWS, servers_of_ajp)?;
     page.push('\n');
     page.push_str(include_str!("../../nights/src/bin/under_fire/section.md"));
     print!("{page}");
@@ -128,24 +131,24 @@ fn other<S: Send + Sync + 'static>(
 
 /// `nginx 1.22.1`, from `nginx version: nginx/1.22.1` and the like.
 fn version(program: &str, flag: &str) -> anyhow::Result<String> {
-    let output = Command::new(program).arg(flag).output();
-    let output = output.with_context(|| format!("{program} is missing: run `cargo xtask test`"))?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
+    let output = Command::new(program)
+        .arg(flag)
+        .output()
+        .with_context(|| format!("{program} is missing: run `cargo xtask test`"))?;
+    let bytes = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&bytes);
     let word = text.split_whitespace().find(|word| word.contains('/'));
     Ok(word.unwrap_or(program).replace('/', " "))
 }
 
+/// Makes the table of requests. All cases are sent to the same servers.
 fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> {
-    let subjects: Vec<Subject> = starts
-        .iter()
-        .map(|start| start())
-        .collect::<Result<_, _>>()?;
+    let subjects = start_all(starts)?;
     header(page, "Client sends", &subjects);
-    let cases: Vec<(&str, Case)> = request_rows::ROWS
-        .iter()
-        .flat_map(|row| (row.cases)().into_iter().map(|case| (row.name, case)))
-        .collect();
+    let mut cases: Vec<(&str, Case)> = Vec::new();
+    for row in request_rows::ROWS {
+        cases.extend((row.cases)().into_iter().map(|case| (row.name, case)));
+    }
     let cells = in_parallel(&cases, |(_, case)| {
         let cells = subjects.iter().map(|subject| request_cell(subject, case));
         Ok(cells.collect())
@@ -163,6 +166,10 @@ fn request_table(page: &mut String, starts: &[Start<'_>]) -> anyhow::Result<()> 
     Ok(())
 }
 
+fn start_all(starts: &[Start<'_>]) -> anyhow::Result<Vec<Subject>> {
+    starts.iter().map(|start| start()).collect()
+}
+
 /// Makes the table of responses. Every case gets a new server, because an earlier case may have changed the state of
 /// the old one.
 fn response_table(
@@ -170,15 +177,12 @@ fn response_table(
     rows: &[ResponseRow],
     starts: &[Start<'_>],
 ) -> anyhow::Result<()> {
-    let subjects: Vec<Subject> = starts
-        .iter()
-        .map(|start| start())
-        .collect::<Result<_, _>>()?;
+    let subjects = start_all(starts)?;
     header(page, "Backend sends", &subjects);
-    let cases: Vec<(&str, ResponseCase)> = rows
-        .iter()
-        .flat_map(|row| (row.cases)().into_iter().map(|case| (row.name, case)))
-        .collect();
+    let mut cases: Vec<(&str, ResponseCase)> = Vec::new();
+    for row in rows {
+        cases.extend((row.cases)().into_iter().map(|case| (row.name, case)));
+    }
     let cells = in_parallel(&cases, |(_, case)| {
         let cells = starts
             .iter()
@@ -187,12 +191,12 @@ fn response_table(
     })?;
     let mut lines = Vec::new();
     for ((name, case), cells) in cases.iter().zip(cells) {
-        let to = match case.request {
+        let request = match case.request {
             Request::Get => String::new(),
             request => format!(" ({request:?})"),
         };
         lines.push(Line {
-            name: title(name) + &to,
+            name: title(name) + &request,
             bytes: code(&case.bytes.escape_ascii().to_string()),
             required: outcome(&case.required),
             differing: differing(&subjects, &cells, &case.bytes)?,
@@ -208,34 +212,32 @@ fn in_parallel<T: Sync>(
     cases: &[T],
     cells: impl Fn(&T) -> anyhow::Result<Vec<Cell>> + Sync,
 ) -> anyhow::Result<Vec<Vec<Cell>>> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    // The results have the index of their case, since cases end in another order than they begin.
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..PARALLEL {
             scope.spawn(|| {
                 while let index = next.fetch_add(1, Ordering::Relaxed)
                     && let Some(case) = cases.get(index)
                 {
-                    let cells = cells(case);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.insert(index, cells);
+                    let result = cells(case);
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    results.insert(index, result);
                 }
             });
         }
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.into_values().collect()
+    let by_index = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    by_index.into_values().collect()
 }
 
 fn header(page: &mut String, sends: &str, subjects: &[Subject]) {
-    let others = subjects
-        .iter()
-        .skip(1)
-        .map(|subject| subject.title.as_str());
-    let others: Vec<&str> = others.collect();
+    let others = subjects.iter().skip(1);
+    let titles: Vec<&str> = others.map(|subject| subject.title.as_str()).collect();
     let _ = writeln!(
         page,
         "Compared with {}.\n\n| Row | {sends} | Required | What differs |\n|---|---|---|---|",
-        others.join(", ")
+        titles.join(", ")
     );
 }
 
@@ -250,16 +252,14 @@ fn differing(subjects: &[Subject], cells: &[Cell], bytes: &[u8]) -> anyhow::Resu
             "{} is answered by the front with {text}",
             bytes.escape_ascii()
         );
-        match groups.iter_mut().find(|(other, _)| other == text) {
+        match groups.iter_mut().find(|(group, _)| group == text) {
             Some((_, names)) => names.push(subject.name()),
             None => groups.push((text, vec![subject.name()])),
         }
     }
-    let texts = groups
-        .iter()
-        .map(|(text, names)| format!("{}: {text}", names.join(", ")));
-    let texts: Vec<String> = texts.collect();
-    Ok(texts.join("; "))
+    let groups = groups.iter();
+    let texts = groups.map(|(text, names)| format!("{}: {text}", names.join(", ")));
+    Ok(texts.collect::<Vec<_>>().join("; "))
 }
 
 /// A case in a table.
@@ -302,21 +302,24 @@ fn write_lines(page: &mut String, lines: Vec<Line>) {
 
 /// A code span for a table, shortened, of a text in which each character is a byte.
 fn code(text: &str) -> String {
-    let escaped = |byte: char| match byte {
-        ' '..='~' => byte.to_string(),
-        _ => format!("\\x{:02x}", u32::from(byte)),
-    };
-    let text: String = text.chars().map(escaped).collect();
-    let text = without_repetition(&text);
-    let mut shown: String = text.chars().take(SHOWN_BYTES_MAX).collect();
-    if text.chars().nth(SHOWN_BYTES_MAX).is_some() {
+    let mut escaped = String::new();
+    for byte in text.chars() {
+        match byte {
+            ' '..='~' => escaped.push(byte),
+            _ => escaped += &format!("\\x{:02x}", u32::from(byte)),
+        }
+    }
+    let short = without_repetition(&escaped);
+    let mut shown: String = short.chars().take(SHOWN_BYTES_MAX).collect();
+    if short.chars().nth(SHOWN_BYTES_MAX).is_some() {
         shown.push('…');
     }
-    let shown = shown.replace('|', "\\|");
-    if shown.contains('`') {
-        format!("`` {shown} ``")
+    // A bar would end the table's cell.
+    let cell = shown.replace('|', "\\|");
+    if cell.contains('`') {
+        format!("`` {cell} ``")
     } else {
-        format!("`{shown}`")
+        format!("`{cell}`")
     }
 }
 
@@ -326,21 +329,28 @@ fn without_repetition(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = letters.as_slice();
     while let [first, after @ ..] = rest {
-        let repeated = (1..=REPEATED_MAX.min(rest.len())).find_map(|length| {
-            let piece = &rest[..length];
-            let times = rest.chunks(length).take_while(|it| *it == piece).count();
-            (times >= REPEATED_MIN).then_some((piece, times))
-        });
-        if let Some((piece, times)) = repeated {
-            shown.extend(piece);
+        let lengths = 1..=REPEATED_MAX.min(rest.len());
+        let repetitions = lengths.map(|length| (length, repetitions(rest, length)));
+        let mut often = repetitions.filter(|(_, times)| *times >= REPEATED_MIN);
+        if let Some((length, times)) = often.next() {
+            shown.extend(&rest[..length]);
             let _ = write!(shown, "…(×{times})");
-            rest = &rest[piece.len() * times..];
+            rest = &rest[length * times..];
         } else {
             shown.push(*first);
             rest = after;
         }
     }
     shown
+}
+
+/// How often the piece of this length with which the letters begin is there in a row.
+fn repetitions(letters: &[char], length: usize) -> usize {
+    let piece = &letters[..length];
+    letters
+        .chunks(length)
+        .take_while(|chunk| *chunk == piece)
+        .count()
 }
 
 fn required(required: &Required) -> String {
@@ -370,6 +380,7 @@ fn outcome(required: &Outcome) -> String {
     }
 }
 
+/// Sends a request, and compares the answer, and what reached the backend, with what is required.
 fn request_cell(subject: &Subject, case: &Case) -> Cell {
     let is_about_routes = matches!(
         case.required,
@@ -378,6 +389,7 @@ fn request_cell(subject: &Subject, case: &Case) -> Cell {
             ..
         }
     );
+    // Routes are the front's own.
     if is_about_routes && subject.title != OURS {
         return Some("not compared".to_owned());
     }
@@ -389,60 +401,89 @@ fn request_cell(subject: &Subject, case: &Case) -> Cell {
     // A server that refuses may close the connection while the client still sends.
     let _ = client.send(&row::named(&case.bytes, id.as_str()));
     let answer = client.receive();
-    let backend = &subject.backend;
     let (status, closes) = match &answer {
         Ok(answer) => (answer.status.to_string(), is_closed(&mut client)),
         Err(failure) => (failed(failure), true),
     };
+    let backend = &subject.backend;
     // The response may arrive before the backend has received all.
-    let arrived = || (!backend.seen(&id).is_empty()).then_some(());
-    let _ = Deadline::after(CLOSING).poll("a request", arrived);
-    let reached = !backend.connections_of(&id).is_empty();
-    let mut seen = backend.seen(&id);
-    for text in &mut seen {
+    let has_arrived = || (!backend.seen(&id).is_empty()).then_some(());
+    let _ = Deadline::after(CLOSING).poll("a request", has_arrived);
+    let is_reached = !backend.connections_of(&id).is_empty();
+    let mut requests = backend.seen(&id);
+    for text in &mut requests {
         *text = text.replace(id.as_str(), "$");
         *text = text.replace(&backend.address.to_string(), "BACKEND");
     }
-    let fine = match &case.required {
-        Required::Refused {
-            status: required, ..
-        } => status == required.to_string() && (closes || *required == 404) && !reached,
-        Required::CutOff {
-            status: required, ..
-        } => status == required.to_string() && closes && seen.is_empty(),
-        Required::Served {
-            requests,
-            closes: required,
-        } => {
-            let spelled = requests.iter().map(|text| request_rows::spelled_out(text));
-            let same = spelled
-                .map(|text| essence(&text))
-                .eq(seen.iter().map(|text| essence(text)));
-            status == "200" && same && closes == *required
-        }
+    let result = RequestResult {
+        has_response: answer.is_ok(),
+        status,
+        closes,
+        is_reached,
+        requests,
     };
-    if fine {
-        return None;
+    if result.is_as_required(&case.required) {
+        None
+    } else {
+        Some(result.cell(case))
     }
-    let is_to_stay = matches!(case.required, Required::Served { closes: false, .. });
-    let mut cell = status;
-    match answer.is_ok() {
-        true if is_to_stay && closes => cell.push_str(", close"),
-        true if !is_to_stay && !closes && cell != "200" => cell.push_str(", stays open"),
-        _ => {}
-    }
-    match &seen[..] {
-        [] if reached => cell.push_str(", relays a part"),
-        [] => {}
-        seen => {
-            let texts = seen.iter().map(|text| code(&relayed(text, &case.bytes)));
-            let texts: Vec<String> = texts.collect();
-            let _ = write!(cell, ", relays {}", texts.join(", "));
-        }
-    }
-    Some(cell)
 }
 
+/// What a server did with a request.
+struct RequestResult {
+    has_response: bool,
+    /// The status, or in words what came in the place of a response.
+    status: String,
+    closes: bool,
+    /// Whether the backend has received anything of it.
+    is_reached: bool,
+    /// The complete requests that the backend has received.
+    requests: Vec<String>,
+}
+
+impl RequestResult {
+    fn is_as_required(&self, required: &Required) -> bool {
+        match required {
+            Required::Refused { status, .. } => {
+                let may_stay_open = *status == 404;
+                self.status == status.to_string()
+                    && (self.closes || may_stay_open)
+                    && !self.is_reached
+            }
+            Required::CutOff { status, .. } => {
+                self.status == status.to_string() && self.closes && self.requests.is_empty()
+            }
+            Required::Served { requests, closes } => {
+                let expected = requests
+                    .iter()
+                    .map(|text| essence(&request_rows::spelled_out(text)));
+                let is_same = expected.eq(self.requests.iter().map(|text| essence(text)));
+                self.status == "200" && is_same && self.closes == *closes
+            }
+        }
+    }
+
+    fn cell(&self, case: &Case) -> String {
+        let is_to_stay = matches!(case.required, Required::Served { closes: false, .. });
+        let mut cell = self.status.clone();
+        if self.has_response && is_to_stay && self.closes {
+            cell.push_str(", close");
+        }
+        if self.has_response && !is_to_stay && !self.closes && cell != "200" {
+            cell.push_str(", stays open");
+        }
+        if !self.requests.is_empty() {
+            let texts = self.requests.iter();
+            let texts = texts.map(|text| code(&relayed(text, &case.bytes)));
+            let _ = write!(cell, ", relays {}", texts.collect::<Vec<_>>().join(", "));
+        } else if self.is_reached {
+            cell.push_str(", relays a part");
+        }
+        cell
+    }
+}
+
+/// Lets the backend send a response, and compares what the client receives with what is required.
 fn response_cell(subject: &Subject, case: &ResponseCase) -> Cell {
     let id = Id::new();
     let backend = &subject.backend;
@@ -456,38 +497,40 @@ fn response_cell(subject: &Subject, case: &ResponseCase) -> Cell {
         Request::Head => client.receive_head(),
         _ => client.receive(),
     };
-    let places = backend.connections_of(&id);
-    let kept = places
-        .last()
-        .is_some_and(|place| !ended_soon(backend, *place));
-    let next = next(subject);
-    let (seen, mut fine) = match (&answer, &case.required) {
+    let is_kept = match backend.connections_of(&id).last() {
+        Some(connection) => !ended_soon(backend, *connection),
+        None => false,
+    };
+    let is_next_right = next(subject);
+    let (mut cell, is_right) = match (&answer, &case.required) {
         (Ok(answer), Outcome::BadGateway(_)) => {
-            (answer.status.to_string(), answer.status == 502 && !kept)
+            (answer.status.to_string(), answer.status == 502 && !is_kept)
         }
         (Ok(answer), Outcome::Truncated(..)) => (code(&shown(answer, "", &id)), false),
         (Ok(answer), Outcome::Relayed { text, reused }) => {
-            let seen = shown(answer, text, &id);
-            let same = seen == http_response_rows::spelled_out(text);
-            (code(&seen), same && (*reused || !kept))
+            let relayed = shown(answer, text, &id);
+            let is_same = relayed == http_response_rows::spelled_out(text);
+            (code(&relayed), is_same && (*reused || !is_kept))
         }
         (
             Err(Failure::Truncated {
-                status: Some(got), ..
+                status: Some(status),
+                ..
             }),
-            Outcome::Truncated(status, _),
-        ) => (format!("{got}, cut"), got == status && !kept),
+            Outcome::Truncated(required, _),
+        ) => (format!("{status}, cut"), status == required && !is_kept),
         (Err(failure), _) => (failed(failure), false),
     };
-    let mut cell = seen;
-    if kept && !matches!(case.required, Outcome::Relayed { reused: true, .. }) {
+    if is_right && is_next_right {
+        return None;
+    }
+    if is_kept && !matches!(case.required, Outcome::Relayed { reused: true, .. }) {
         cell.push_str(", kept");
     }
-    if !next {
+    if !is_next_right {
         cell.push_str(", **next wrong**");
-        fine = false;
     }
-    (!fine).then_some(cell)
+    Some(cell)
 }
 
 /// A response on one line, without `Server`. The response to a second attempt is marked as such.
@@ -569,13 +612,14 @@ fn without_empty_body(text: &str) -> &str {
 
 /// A request without its `Host`, and without the fields that frame its body.
 fn essence(text: &str) -> String {
-    let (head, body) = text.rsplit_once(" | ").unwrap_or((text, ""));
-    let body = body.split_once(':').map_or(body, |(_, body)| body);
-    let fields = head
-        .split(" | ")
-        .filter(|field| !field.starts_with("host: "));
-    let fields: Vec<&str> = fields.chain([body]).collect();
-    fields.join(" | ")
+    let (head, framed_body) = text.rsplit_once(" | ").unwrap_or((text, ""));
+    let body = framed_body
+        .split_once(':')
+        .map_or(framed_body, |(_, body)| body);
+    let mut parts: Vec<&str> = head.split(" | ").collect();
+    parts.retain(|part| !part.starts_with("host: "));
+    parts.push(body);
+    parts.join(" | ")
 }
 
 /// How long a server may send nothing before the result is silence.

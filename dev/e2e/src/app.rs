@@ -47,12 +47,10 @@ impl App {
         let address = |scheme: &str| {
             let wanted = format!("listening on {scheme}://");
             process.wait_for_line(&wanted, |line| {
-                let (_, address) = line.split_once(&wanted)?;
-                let address = address.split_whitespace().next()?;
-                address
-                    .parse()
-                    .ok()
-                    .map(|address: SocketAddr| address.into())
+                let (_, behind) = line.split_once(&wanted)?;
+                let word = behind.split_whitespace().next()?;
+                let address: SocketAddr = word.parse().ok()?;
+                Some(address.into())
             })
         };
         let (ajp, http) = (address("ajp")?, address("http")?);

@@ -62,9 +62,12 @@ impl Browser {
         let output = process.stdout.take().context("a pipe")?;
         let (sender, messages) = sync_channel(MESSAGES_MAX);
         thread::spawn(move || {
-            for message in BufReader::new(output).split(0).map_while(Result::ok) {
-                let read = serde_json::from_slice(&message).ok();
-                if read.is_none_or(|message| sender.send(message).is_err()) {
+            // A zero byte ends each message.
+            for bytes in BufReader::new(output).split(0).map_while(Result::ok) {
+                let Ok(message) = serde_json::from_slice(&bytes) else {
+                    break;
+                };
+                if sender.send(message).is_err() {
                     break;
                 }
             }
@@ -173,13 +176,16 @@ impl Browser {
                 it.addEventListener('click', () => {{ window.wasClicked = true; }}, {{once: true, capture: true}});
                 return [x, y]; }})()"
         );
-        let mut failed = Ok(());
+        let mut last_try = Ok(());
         let clicked = Deadline::default().poll(format!("a click at {selector}"), || {
-            let clicked = self.click_at(&place);
-            failed = clicked.as_ref().map(|_| ()).map_err(ToString::to_string);
-            clicked.unwrap_or_default().then_some(())
+            let (result, has_hit) = match self.click_at(&place) {
+                Ok(has_hit) => (Ok(()), has_hit),
+                Err(error) => (Err(error.to_string()), false),
+            };
+            last_try = result;
+            has_hit.then_some(())
         });
-        clicked.with_context(|| format!("{failed:?} {}", self.text().unwrap_or_default()))?;
+        clicked.with_context(|| format!("{last_try:?} {}", self.text().unwrap_or_default()))?;
         self.arrive()
     }
 
@@ -196,8 +202,8 @@ impl Browser {
 
     /// Clicks at the position that the expression gives; `false` if it gives none, or if the click hit another
     /// element.
-    fn click_at(&mut self, place: &str) -> anyhow::Result<bool> {
-        let place = self.evaluate(place)?;
+    fn click_at(&mut self, expression: &str) -> anyhow::Result<bool> {
+        let place = self.evaluate(expression)?;
         if place.is_null() {
             return Ok(false);
         }
@@ -291,8 +297,11 @@ impl Browser {
         self.input.write_all(&[0])?;
         self.input.flush()?;
         loop {
-            let answer = self.messages.recv_timeout(Deadline::DEFAULT);
-            let mut answer = answer.with_context(|| format!("no answer to {method}"))?;
+            let mut answer = self
+                .messages
+                .recv_timeout(Deadline::DEFAULT)
+                .with_context(|| format!("no answer to {method}"))?;
+            // Events come between answers.
             if answer["id"] != self.last_id {
                 self.note(&answer);
                 continue;

@@ -54,25 +54,32 @@ impl Cluster {
     /// Tomcat or Java is not installed, or one did not come up; the message has its log.
     pub fn start(routes: &[&str]) -> anyhow::Result<Self> {
         tomcat::is_installed()?;
-        let ports = routes.iter().map(|_| Ports::unused());
-        let ports: Vec<Ports> = ports.collect::<anyhow::Result<_>>()?;
-        let started = thread::scope(|scope| {
-            let start = |own: usize| {
-                let (route, ports) = (routes[own], &ports);
-                move || {
-                    let node =
-                        Node::launch(route, ports, own, Beginning::Together, WITHOUT_SECRET)?;
-                    tomcat::wait_for_start(&node.process)?;
-                    Ok(node)
-                }
-            };
-            let all = (0..routes.len()).map(|own| scope.spawn(start(own)));
-            let all: Vec<_> = all.collect();
-            all.into_iter()
-                .map(|thread| thread.join().expect("a start does not panic"))
+        let mut ports: Vec<Ports> = Vec::new();
+        for _ in routes {
+            ports.push(Ports::unused()?);
+        }
+        let start_node = |own: usize| {
+            let node = Node::launch(
+                routes[own],
+                &ports,
+                own,
+                Beginning::Together,
+                WITHOUT_SECRET,
+            )?;
+            tomcat::wait_for_start(&node.process)?;
+            anyhow::Ok(node)
+        };
+        let start_node = &start_node;
+        let nodes = thread::scope(|scope| {
+            let threads = (0..routes.len()).map(|own| scope.spawn(move || start_node(own)));
+            // All threads are started before the first is waited for.
+            let threads: Vec<_> = threads.collect();
+            let nodes = threads.into_iter().map(|thread| thread.join());
+            nodes
+                .map(|node| node.expect("a start does not panic"))
                 .collect::<anyhow::Result<_>>()
-        });
-        Ok(Self { nodes: started? })
+        })?;
+        Ok(Self { nodes })
     }
 
     /// The Tomcat with this `jvmRoute`.
@@ -292,10 +299,11 @@ fn write_base(base: &Path, server: &str) -> anyhow::Result<()> {
 }
 
 /// The text of `server.xml` for the member `own`.
-fn server(route: &str, all: &[Ports], own: usize) -> String {
-    let text = SERVER.replace("@ROUTE@", route);
-    let mut text = text.replace("@MEMBERS@", &members(all, own));
-    let Ports { ajp, http, cluster } = all[own];
+fn server(route: &str, ports: &[Ports], own: usize) -> String {
+    let mut text = SERVER
+        .replace("@ROUTE@", route)
+        .replace("@MEMBERS@", &members(ports, own));
+    let Ports { ajp, http, cluster } = ports[own];
     for (name, address) in [("AJP", ajp), ("HTTP", http), ("CLUSTER", cluster)] {
         text = text
             .replace(&format!("@{name}_HOST@"), &address.ip().to_string())

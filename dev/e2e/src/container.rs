@@ -122,13 +122,13 @@ impl Container {
             .args(recipe.connectors.iter().map(|(_, name)| name))
             .env_remove("JAVA_TOOL_OPTIONS");
         let process = Process::spawn_in(&mut command, directory)?;
-        let ports = process.wait_for_line("the container's start", |line| {
+        let line = process.wait_for_line("the container's start", |line| {
             Some(line.strip_prefix("ready ")?.to_owned())
         })?;
-        let ports: Vec<&str> = ports.split(' ').collect();
+        let ports: Vec<&str> = line.split(' ').collect();
         ensure!(ports.len() == recipe.connectors.len(), "{ports:?}");
-        let urls = recipe.connectors.iter().zip(ports);
-        let urls = urls.map(|((scheme, _), port)| match scheme {
+        let connectors = recipe.connectors.iter().zip(ports);
+        let urls = connectors.map(|((scheme, _), port)| match scheme {
             Scheme::Http => format!("http://127.0.0.1:{port}"),
             Scheme::Ajp => format!("ajp://127.0.0.1:{port}"),
         });

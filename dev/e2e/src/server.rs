@@ -62,12 +62,16 @@ pub(crate) fn start_on(
     }
     let (program, arguments) = server.command.split_first().context("an empty command")?;
     let mut process = Process::spawn_in(Command::new(program).args(arguments), directory)?;
-    let listens = Address::from(address);
-    let ended = Deadline::default().poll(format!("{name} on {address}"), || {
-        let connected = listens.connect(Deadline::DEFAULT).is_ok();
-        let ended = !connected && !matches!(process.try_wait(), Ok(None));
-        (connected || ended).then_some(ended)
+    let listener = Address::from(address);
+    let is_running = Deadline::default().poll(format!("{name} on {address}"), || {
+        if listener.connect(Deadline::DEFAULT).is_ok() {
+            return Some(true);
+        }
+        match process.try_wait() {
+            Ok(None) => None,
+            Ok(Some(_)) | Err(_) => Some(false),
+        }
     })?;
-    ensure!(!ended, "{name} did not start: {}", process.stderr());
+    ensure!(is_running, "{name} did not start: {}", process.stderr());
     Ok((process, address))
 }
