@@ -16,21 +16,25 @@ use http::{HeaderValue, Method, StatusCode};
 
 /// The fields of a response and, after an empty line, those of a request.
 fn fields(input: &[u8]) -> (Fields, Fields) {
-    let mut lists = [Fields::new(), Fields::new()];
-    let mut at = 0;
+    let (mut response, mut request) = (Fields::new(), Fields::new());
+    let mut is_request = false;
     for line in input.split(|byte| *byte == b'\n') {
         if line.is_empty() {
-            at = 1;
+            is_request = true;
             continue;
         }
         let mut parts = line.splitn(2, |byte| *byte == b':');
         let name = FieldName::parse(parts.next().unwrap_or_default());
         let value = HeaderValue::from_bytes(parts.next().unwrap_or_default().trim_ascii());
         if let (Some(name), Ok(value)) = (name, value) {
-            lists[at].append(&name, value);
+            let fields = if is_request {
+                &mut request
+            } else {
+                &mut response
+            };
+            fields.append(&name, value);
         }
     }
-    let [response, request] = lists;
     (response, request)
 }
 
@@ -86,6 +90,7 @@ pub(crate) fn judge(input: &[u8]) {
         validated: now,
         is_purged: false,
     };
+    // A second after the lifetime and the time for which `rules` let it be used when stale.
     let much_later = now + 1000 * (u64::from(terms.lifetime) + 11);
     let later = stored.judge(&demand, much_later);
     if demand.directives.max_stale.is_none() {

@@ -21,9 +21,9 @@ pub(crate) fn config(data: &[u8]) {
         }
     };
     for finding in report.findings() {
-        let inside =
+        let is_inside =
             |span: &std::ops::Range<usize>| span.start <= span.end && span.end <= text.len();
-        assert!(finding.span.as_ref().is_none_or(inside), "{finding:?}");
+        assert!(finding.span.as_ref().is_none_or(is_inside), "{finding:?}");
         assert!(finding.span.is_some() || finding.severity == Severity::Fault);
     }
     let shown = report.to_string();

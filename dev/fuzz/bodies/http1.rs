@@ -19,15 +19,15 @@ use self::feed::{Ending, SeenRequest, SeenResponse, ask, serve};
 /// Reads any bytes as requests: cuts must change nothing, and an accepted request must mean the same to the next
 /// server after a client has written it again.
 pub(crate) fn request(data: &[u8]) {
-    let whole = serve(Limits::request(), &[data], true);
+    let uncut = serve(Limits::request(), &[data], true);
     for pieces in [cut(data), data.chunks(1).collect()] {
-        assert_eq!(serve(Limits::request(), &pieces, true), whole);
+        assert_eq!(serve(Limits::request(), &pieces, true), uncut);
     }
-    for seen in whole.0.iter().filter(|seen| seen.complete) {
-        let (again, ending) = serve(ample(Limits::request()), &[&relayed_request(seen)], true);
+    for seen in uncut.0.iter().filter(|seen| seen.complete) {
+        let (relayed, ending) = serve(ample(Limits::request()), &[&relayed_request(seen)], true);
         assert_eq!(ending, Ending::Open(0));
-        let [again] = &again[..] else {
-            panic!("one request became {again:?}")
+        let [again] = &relayed[..] else {
+            panic!("one request became {relayed:?}")
         };
         assert_eq!(again.head.method, seen.head.method);
         assert_eq!(again.head.target.path, seen.head.target.path);
@@ -48,11 +48,11 @@ pub(crate) fn request(data: &[u8]) {
 /// client after a server has written it again.
 pub(crate) fn response(data: &[u8]) {
     for method in [Method::GET, Method::HEAD] {
-        let whole = ask(Limits::response(), &method, &[data], true);
+        let uncut = ask(Limits::response(), &method, &[data], true);
         for pieces in [cut(data), data.chunks(1).collect()] {
-            assert_eq!(ask(Limits::response(), &method, &pieces, true), whole);
+            assert_eq!(ask(Limits::response(), &method, &pieces, true), uncut);
         }
-        let (seen, _) = whole;
+        let (seen, _) = uncut;
         let Some(head) = seen.head.as_ref().filter(|_| seen.complete) else {
             continue;
         };
@@ -79,19 +79,20 @@ pub(crate) fn response(data: &[u8]) {
 pub(crate) fn chunked(data: &[u8]) {
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let message = [head, data].concat();
-    let whole = serve(Limits::request(), &[&message], true);
+    let (requests, ending) = serve(Limits::request(), &[&message], true);
     for body in [cut(data), data.chunks(1).collect()] {
         let pieces = [vec![&head[..]], body].concat();
-        assert_eq!(serve(Limits::request(), &pieces, true), whole);
+        let (cut_requests, cut_ending) = serve(Limits::request(), &pieces, true);
+        assert_eq!((&cut_requests, &cut_ending), (&requests, &ending));
     }
-    let seen = &whole.0[0];
+    let (seen, further) = requests.split_first().expect("the head is good");
     if seen.complete {
-        let (body, rest) = unchunk(data).expect("an accepted body is well-formed");
+        let (body, behind) = unchunk(data).expect("an accepted body is well-formed");
         assert_eq!(seen.body, body);
-        let after = serve(Limits::request(), &[rest], true);
+        let alone = serve(Limits::request(), &[behind], true);
         assert_eq!(
-            (&whole.0[1..], &whole.1),
-            (&after.0[..], &after.1),
+            (further, &ending),
+            (&alone.0[..], &alone.1),
             "what follows the body"
         );
         let (again, _) = serve(Limits::request(), &[&relayed_request(seen)], true);
@@ -107,6 +108,7 @@ pub(crate) fn exchange(data: &[u8]) {
 
 /// `data` cut in up to eight places that depend on its content.
 fn cut(data: &[u8]) -> Vec<&[u8]> {
+    // The hash FNV-1a of the data begins a linear congruential generator.
     let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -116,8 +118,9 @@ fn cut(data: &[u8]) -> Vec<&[u8]> {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        let at = (state >> 33) as usize % (rest.len() / 2 + 1);
-        let (piece, tail) = rest.split_at(at);
+        // Its lower bits are hardly random.
+        let length = (state >> 33) as usize % (rest.len() / 2 + 1);
+        let (piece, tail) = rest.split_at(length);
         pieces.push(piece);
         rest = tail;
     }
@@ -190,18 +193,18 @@ fn relayed_response(seen: &SeenResponse, method: &Method) -> BytesMut {
     let mut input = BytesMut::from(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
     server.receive(&mut input).expect("a correct request");
     let head = seen.head.as_ref().expect("a final response");
-    let body = head
-        .content_length
-        .map_or(BodyLength::Unknown, BodyLength::Known);
-    let head = Response {
+    let response = Response {
         status: head.status,
         reason: head.reason.as_deref(),
         headers: &head.headers,
-        body,
+        body: match head.content_length {
+            Some(length) => BodyLength::Known(length),
+            None => BodyLength::Unknown,
+        },
     };
     let mut out = BytesMut::new();
     server
-        .send_head(&head, &mut out)
+        .send_head(&response, &mut out)
         .expect("an accepted response can be sent");
     for piece in cut(&seen.body) {
         server.send_data(piece, &mut out);

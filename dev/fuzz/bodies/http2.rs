@@ -25,8 +25,10 @@ pub(crate) fn listener(input: &[u8]) {
     };
     // One front for all inputs; the lock lets it handle one input at a time.
     static FRONT: OnceLock<Mutex<Running>> = OnceLock::new();
-    let front = FRONT.get_or_init(|| Mutex::new(start()));
-    let front = front.lock().unwrap_or_else(PoisonError::into_inner);
+    let front = FRONT
+        .get_or_init(|| Mutex::new(start()))
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let [BoundAddress::Tcp(hurried), BoundAddress::Tcp(patient)] = &front.addresses()[..] else {
         unreachable!("it listens on TCP");
     };
@@ -37,8 +39,10 @@ pub(crate) fn listener(input: &[u8]) {
         "a good request"
     );
     let reasons = front.counters().reasons;
-    let panicked = reasons.keys().find(|it| it.to_string() == "front:panic");
-    assert!(panicked.is_none(), "a task panicked");
+    let has_panicked = reasons
+        .keys()
+        .any(|reason| reason.to_string() == "front:panic");
+    assert!(!has_panicked, "a task panicked");
 }
 
 /// A front with a route that it answers itself, and one to a backend that does not exist.

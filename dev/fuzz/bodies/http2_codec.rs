@@ -15,7 +15,7 @@ type Course = (Vec<String>, BytesMut, Option<Fault>);
 /// which must change nothing.
 pub(crate) fn server(input: &[u8]) {
     judge(input, |pieces| {
-        let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
+        let (mut read, mut out, mut events) = (BytesMut::new(), BytesMut::new(), Vec::new());
         let mut server = Server::new(Limits::request(), CONFIG, &mut out);
         read.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         for piece in pieces {
@@ -25,9 +25,9 @@ pub(crate) fn server(input: &[u8]) {
                     match server.receive(&mut read, &mut out, || Box::new(RequestHead::empty())) {
                         Ok(Some(event)) => event,
                         Ok(None) => break,
-                        Err(fault) => return (told, out, Some(fault)),
+                        Err(fault) => return (events, out, Some(fault)),
                     };
-                told.push(format!("{event:?}"));
+                events.push(format!("{event:?}"));
                 if let Event::Head { stream, head, .. } = &event {
                     let response = Response {
                         status: StatusCode::OK,
@@ -47,7 +47,7 @@ pub(crate) fn server(input: &[u8]) {
                 assert!(server.connection.open_streams() <= CONFIG.streams_max as usize);
             }
         }
-        (told, out, None)
+        (events, out, None)
     });
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn server(input: &[u8]) {
 /// first windows. The client resets the stream of a 404.
 pub(crate) fn client(input: &[u8]) {
     judge(input, |pieces| {
-        let (mut read, mut out, mut told) = (BytesMut::new(), BytesMut::new(), Vec::new());
+        let (mut read, mut out, mut events) = (BytesMut::new(), BytesMut::new(), Vec::new());
         let mut client = Client::new(Limits::response(), CONFIG, &mut out);
         let mut unsent = 0;
         for (method, body) in [(Method::GET, 0), (Method::HEAD, 0), (Method::POST, 70_000)] {
@@ -71,16 +71,16 @@ pub(crate) fn client(input: &[u8]) {
             unsent = body as usize;
         }
         send_body(&mut client, &mut unsent, &mut out);
-        let mut over = Vec::new();
+        let mut ended_streams = Vec::new();
         for piece in pieces {
             read.extend_from_slice(piece);
             loop {
                 let event = match client.receive(&mut read, &mut out) {
                     Ok(Some(event)) => event,
                     Ok(None) => break,
-                    Err(fault) => return (told, out, Some(fault)),
+                    Err(fault) => return (events, out, Some(fault)),
                 };
-                told.push(format!("{event:?}"));
+                events.push(format!("{event:?}"));
                 let (stream, ends) = match &event {
                     Event::Head { stream, ends, .. } | Event::Body { stream, ends, .. } => {
                         (*stream, *ends)
@@ -88,12 +88,12 @@ pub(crate) fn client(input: &[u8]) {
                     Event::Trailers { stream, .. } => (*stream, true),
                     _ => (0, false),
                 };
-                assert!(!over.contains(&stream), "{stream} was over");
+                assert!(!ended_streams.contains(&stream), "{stream} was over");
                 if let Event::Head { head, .. } = &event
                     && head.status == StatusCode::NOT_FOUND
                 {
                     client.connection.reset(stream, Code::CANCEL, &mut out);
-                    over.push(stream);
+                    ended_streams.push(stream);
                 }
                 if let Event::Body { data, .. } = &event {
                     client
@@ -101,13 +101,13 @@ pub(crate) fn client(input: &[u8]) {
                         .credit(stream, data.len() as u32, &mut out);
                 }
                 if ends {
-                    over.push(stream);
+                    ended_streams.push(stream);
                 }
                 send_body(&mut client, &mut unsent, &mut out);
                 assert!(client.connection.open_streams() <= 3);
             }
         }
-        (told, out, None)
+        (events, out, None)
     });
 }
 
@@ -122,12 +122,12 @@ fn send_body(client: &mut Client, unsent: &mut usize, out: &mut BytesMut) {
 }
 
 fn judge(input: &[u8], course: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> Course) {
-    let Some((&cut, bytes)) = input.split_first() else {
+    let Some((&size, bytes)) = input.split_first() else {
         return;
     };
-    let whole = course(&mut std::iter::once(bytes));
-    let cut = course(&mut bytes.chunks(usize::from(cut) + 1));
-    assert_eq!(whole, cut);
+    let uncut = course(&mut std::iter::once(bytes));
+    let cut = course(&mut bytes.chunks(usize::from(size) + 1));
+    assert_eq!(uncut, cut);
 }
 
 const CONFIG: Config = Config {

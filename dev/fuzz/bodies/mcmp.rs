@@ -30,7 +30,7 @@ pub(crate) fn messages(input: &[u8]) {
         };
         if let Some(route) = message.route() {
             assert!(
-                !route.is_empty() && route.bytes().all(|it| it.is_ascii_graphic()),
+                !route.is_empty() && route.bytes().all(|byte| byte.is_ascii_graphic()),
                 "{route:?}"
             );
         }
@@ -44,6 +44,6 @@ pub(crate) fn messages(input: &[u8]) {
     }
     if let Answer::Members { found, .. } = nodes.answer() {
         assert!(found.len() <= 3);
-        assert!(found.iter().all(|it| it.contexts.len() <= 100));
+        assert!(found.iter().all(|member| member.contexts.len() <= 100));
     }
 }

@@ -37,39 +37,35 @@ pub(crate) fn reply(input: &[u8]) {
 
 fn read(dialect: Dialect, order: u8, bytes: &[u8], size: usize) -> Read {
     let mut skimmer = Skimmer::new(dialect);
-    let mut found = Read::default();
+    let mut result = Read::default();
     expect(&mut skimmer, order, 0);
-    let mut kept = Vec::new();
+    let mut unread = Vec::new();
     for piece in bytes.chunks(size.max(1)) {
-        kept.extend_from_slice(piece);
-        let mut input = &kept[..];
+        unread.extend_from_slice(piece);
+        let mut input = &unread[..];
         loop {
-            let values = &mut found.values;
+            let values = &mut result.values;
             match skimmer.receive(&mut input, |data| values.extend_from_slice(data)) {
-                Ok(Some(MemcacheSkim::Line(len))) => found.lines += len,
-                Ok(Some(MemcacheSkim::Data(len))) => found.data += len,
+                Ok(Some(MemcacheSkim::Line(len))) => result.lines += len,
+                Ok(Some(MemcacheSkim::Data(len))) => result.data += len,
                 Ok(Some(MemcacheSkim::End(reply))) => {
-                    found.replies.push(reply);
+                    result.replies.push(reply);
                     assert!(skimmer.is_idle());
-                    expect(&mut skimmer, order, found.replies.len());
+                    expect(&mut skimmer, order, result.replies.len());
                 }
                 Ok(None) => break,
                 Err(fault) => {
                     assert_eq!(skimmer.receive(&mut input, |_| {}), Err(fault));
-                    assert!(
-                        skimmer
-                            .error_message()
-                            .bytes()
-                            .all(|byte| (b' '..=b'~').contains(&byte))
-                    );
-                    found.fault = Some(fault);
-                    return found;
+                    let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
+                    assert!(skimmer.error_message().bytes().all(is_printable));
+                    result.fault = Some(fault);
+                    return result;
                 }
             }
         }
-        kept = input.to_vec();
+        unread = input.to_vec();
     }
-    found
+    result
 }
 
 fn expect(skimmer: &mut Skimmer, order: u8, number: usize) {

@@ -46,7 +46,8 @@ fn again(addresses: ProxyAddresses) {
         source.port(),
         destination.port()
     );
-    let told = parse_proxy_header(line.as_bytes());
-    let told = told.expect("a line as specified").expect("a whole line");
-    assert_eq!(told.addresses, Some(addresses), "{line}");
+    let header = parse_proxy_header(line.as_bytes())
+        .expect("a line as specified")
+        .expect("a whole line");
+    assert_eq!(header.addresses, Some(addresses), "{line}");
 }

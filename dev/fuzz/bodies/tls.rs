@@ -51,13 +51,13 @@ pub(crate) fn dialogue(input: &[u8]) {
     let [flip, high, low, mask, cuts @ ..] = input else {
         return;
     };
-    let flip_at =
-        (flip % 2 == 1 && *mask != 0).then(|| usize::from(u16::from_be_bytes([*high, *low])));
+    let has_flip = flip % 2 == 1 && *mask != 0;
+    let flip_at = usize::from(u16::from_be_bytes([*high, *low]));
     let mut wire = Wire {
         cuts: if cuts.is_empty() { &[255] } else { cuts },
         at: 0,
         passed: 0,
-        flip: flip_at.map(|at| (at, *mask)),
+        flip: has_flip.then_some((flip_at, *mask)),
     };
     let ends = ends();
     let mut client = End::new(Connection::client(&ends.trust).expect("a connection"));
@@ -74,7 +74,7 @@ pub(crate) fn dialogue(input: &[u8]) {
     wire.pump(&mut client, &mut server);
     assert!(up.starts_with(&server.plain));
     assert!(down.starts_with(&client.plain));
-    if flip_at.is_none() {
+    if !has_flip {
         assert!(!client.failed && !server.failed);
         assert_eq!(
             (server.plain.len(), client.plain.len()),
@@ -105,19 +105,20 @@ impl Wire<'_> {
         }
     }
 
+    /// Passes on what an end has written, in pieces; `false` if that is nothing.
     fn pass(&mut self, from: &mut End, to: &mut End) -> bool {
         let mut bytes = std::mem::take(&mut from.out);
+        // The place of the flipped byte is counted from the first byte that this wire passed on.
         if let Some((at, mask)) = self.flip
-            && let Some(place) = at.checked_sub(self.passed)
-            && let Some(byte) = bytes.get_mut(place)
+            && let Some(index) = at.checked_sub(self.passed)
+            && let Some(byte) = bytes.get_mut(index)
         {
             *byte ^= mask;
             self.flip = None;
         }
         self.passed += bytes.len();
-        let moved = !bytes.is_empty();
-        let mut left = &bytes[..];
-        while !left.is_empty() {
+        let mut unpassed = &bytes[..];
+        while !unpassed.is_empty() {
             let cut = self.cuts[self.at % self.cuts.len()];
             self.at += 1;
             // Some pieces are long, because 60,000 bytes would otherwise need as many calls.
@@ -126,10 +127,10 @@ impl Wire<'_> {
             } else {
                 usize::from(cut) + 1
             };
-            let (piece, rest) = left.split_at(length.min(left.len()));
+            let (piece, further) = unpassed.split_at(length.min(unpassed.len()));
             to.receive(piece).ok();
-            left = rest;
+            unpassed = further;
         }
-        moved
+        !bytes.is_empty()
     }
 }

@@ -285,17 +285,18 @@ impl<'a> Play<'a> {
         let Wire {
             client, client_out, ..
         } = &mut *self.wire;
-        let left = &self.plan.body[self.sent..];
-        let credit = client.body_credit().min(left.len());
+        let unsent = &self.plan.body[self.sent..];
+        let credit = client.body_credit().min(unsent.len());
         if credit > 0 {
             let len = if entropy.is_empty() {
                 credit
             } else {
                 1 + entropy.below(credit)
             };
-            client.send_data(&left[..len], client_out);
+            client.send_data(&unsent[..len], client_out);
             self.sent += len;
             self.packets += 1;
+            // With a length, the first packet follows the request without being asked for.
             let unasked = usize::from(self.plan.is_length_known);
             assert!(
                 self.packets <= self.asks + unasked,
@@ -329,8 +330,8 @@ impl<'a> Play<'a> {
                     assert_eq!(head.headers, self.plan.headers);
                 }
                 Some(ServerEvent::Body(bytes)) => {
-                    let rest = &self.plan.body[self.read..];
-                    assert!(rest.starts_with(&bytes), "body bytes in order");
+                    let unread = &self.plan.body[self.read..];
+                    assert!(unread.starts_with(&bytes), "body bytes in order");
                     self.read += bytes.len();
                 }
                 Some(ServerEvent::BodyEnd) if self.end == Some(End::Owed) => self.end_response(),
@@ -411,8 +412,8 @@ impl<'a> Play<'a> {
                     assert_eq!(head.headers, self.plan.response_headers);
                 }
                 Some(ClientEvent::Body(bytes)) => {
-                    let rest = &self.plan.response_body[self.response..];
-                    assert!(rest.starts_with(&bytes), "response bytes in order");
+                    let unread = &self.plan.response_body[self.response..];
+                    assert!(unread.starts_with(&bytes), "response bytes in order");
                     self.response += bytes.len();
                 }
                 Some(ClientEvent::BodyWanted) => self.asks += 1,
