@@ -120,12 +120,14 @@ impl CensoredLatencies {
     fn bound(&self, percent: f64, lower: Duration) -> LatencyFloor {
         let answered = self.answered.count();
         let rank = percent / 100.0 * self.count() as f64;
-        let is_exact = rank <= answered as f64 + RANK_SLACK && {
-            let upper = self
-                .answered
-                .percentile(100.0 * rank / answered.max(1) as f64);
-            upper.as_secs_f64() <= lower.as_secs_f64() * (1.0 + TOLERANCE) + RESOLUTION_S
-        };
+        let mut is_exact = false;
+        // Beyond the answered requests there is no upper bound.
+        if rank <= answered as f64 + RANK_SLACK {
+            let percent_of_answered = 100.0 * rank / answered.max(1) as f64;
+            let upper = self.answered.percentile(percent_of_answered);
+            is_exact =
+                upper.as_secs_f64() <= lower.as_secs_f64() * (1.0 + TOLERANCE) + RESOLUTION_S;
+        }
         LatencyFloor {
             at_least: lower,
             is_exact,

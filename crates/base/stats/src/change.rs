@@ -25,13 +25,16 @@ pub fn change(series: &[f64]) -> Option<Change> {
     if series.len() < VALUES_MIN {
         return None;
     }
-    let side = series.len().div_ceil(SIDES_MAX);
-    let splits = (side..=series.len() - side).map(|after| Split::of(series, after));
-    let split = splits.min_by(|one, other| one.apart.total_cmp(&other.apart))?;
+    let side_min = series.len().div_ceil(SIDES_MAX);
+    let places = side_min..=series.len() - side_min;
+    let splits = places.map(|after| Split::of(series, after));
+    let split = splits.min_by(|one, other| one.distance.total_cmp(&other.distance))?;
     let shift = (split.then - split.before) / split.before;
     let is_large = split.before > 0.0 && shift.abs() > MOVEMENT_MAX;
-    let is_real = || split.weight() > ERRORS * noise(&split.rest);
-    (is_large && is_real()).then_some(Change {
+    if !is_large || split.weight() <= ERRORS * noise(&split.residuals) {
+        return None;
+    }
+    Some(Change {
         after: split.after,
         shift,
     })
@@ -46,9 +49,9 @@ struct Split {
     /// The level of the second part.
     then: f64,
     /// Each value minus the level of its part.
-    rest: Vec<f64>,
-    /// The sum of the absolute values in `rest`.
-    apart: f64,
+    residuals: Vec<f64>,
+    /// The sum of the absolute values in `residuals`.
+    distance: f64,
 }
 
 impl Split {
@@ -56,25 +59,20 @@ impl Split {
     fn of(series: &[f64], after: usize) -> Self {
         let (first, second) = series.split_at(after);
         let (before, then) = (median(first), median(second));
-        let first_levels = first.iter().map(|_| before);
-        let levels = first_levels.chain(second.iter().map(|_| then));
-        let rest: Vec<f64> = series
-            .iter()
-            .zip(levels)
-            .map(|(it, level)| it - level)
-            .collect();
+        let mut residuals: Vec<f64> = first.iter().map(|value| value - before).collect();
+        residuals.extend(second.iter().map(|value| value - then));
         Self {
             after,
             before,
             then,
-            apart: rest.iter().map(|it| it.abs()).sum(),
-            rest,
+            distance: residuals.iter().map(|residual| residual.abs()).sum(),
+            residuals,
         }
     }
 
     /// The distance between the two levels, in standard errors of a noise of 1.
     fn weight(&self) -> f64 {
-        let count = self.rest.len() as f64;
+        let count = self.residuals.len() as f64;
         let first = self.after as f64;
         (self.then - self.before).abs() * (first * (count - first) / count).sqrt()
     }

@@ -48,13 +48,14 @@ pub fn mean(blocks: &[f64]) -> Option<Estimate> {
     }
     let count = blocks.len() as f64;
     let value = blocks.iter().sum::<f64>() / count;
-    let rests: Vec<f64> = blocks.iter().map(|block| block - value).collect();
-    let independent = independent(&rests);
-    let reach = student(independent) * (squares(&rests) / count / (independent - 1.0)).sqrt();
+    let residuals: Vec<f64> = blocks.iter().map(|block| block - value).collect();
+    let independent = independent(&residuals);
+    let standard_error = (sum_of_squares(&residuals) / count / (independent - 1.0)).sqrt();
+    let half_width = student(independent) * standard_error;
     Some(Estimate {
         value,
-        low: value - reach,
-        high: value + reach,
+        low: value - half_width,
+        high: value + half_width,
         independent,
     })
 }
@@ -70,19 +71,22 @@ pub fn share(blocks: &[Hits]) -> Option<Estimate> {
     let hits: u64 = blocks.iter().map(|block| block.hits).sum();
     let (all, value) = (all as f64, hits as f64 / all as f64);
     let spread = SpreadEstimate::of(blocks, value);
+    // The blocks never count as less uncertain than independent cases.
     let variance = spread.variance.max(value * (1.0 - value) / all);
-    let cases = if variance > 0.0 {
+    let independent_cases = if variance > 0.0 {
         value * (1.0 - value) / variance
     } else {
         all
     };
-    let reach = student(spread.independent).powi(2) / cases;
-    let middle = (value + reach / 2.0) / (1.0 + reach);
-    let half = (reach * (value * (1.0 - value) + reach / 4.0)).sqrt() / (1.0 + reach);
+    // Wilson's interval, with z² / n as `z2_n`.
+    let z2_n = student(spread.independent).powi(2) / independent_cases;
+    let middle = (value + z2_n / 2.0) / (1.0 + z2_n);
+    let half_width = (z2_n * (value * (1.0 - value) + z2_n / 4.0)).sqrt() / (1.0 + z2_n);
     Some(Estimate {
         value,
-        low: if hits == 0 { 0.0 } else { middle - half },
-        high: middle + half,
+        // Rounding would leave a little above 0.
+        low: if hits == 0 { 0.0 } else { middle - half_width },
+        high: middle + half_width,
         independent: spread.independent,
     })
 }
@@ -100,11 +104,11 @@ pub fn percents(percent: f64, blocks: &[Hits]) -> Option<Estimate> {
     let hits: u64 = blocks.iter().map(|block| block.hits).sum();
     let spread = SpreadEstimate::of(blocks, hits as f64 / all as f64);
     let variance = spread.variance.max(above * (1.0 - above) / all as f64);
-    let reach = 100.0 * student(spread.independent) * variance.sqrt();
+    let half_width = 100.0 * student(spread.independent) * variance.sqrt();
     Some(Estimate {
         value: percent,
-        low: (percent - reach).max(0.0),
-        high: percent + reach,
+        low: (percent - half_width).max(0.0),
+        high: percent + half_width,
         independent: spread.independent,
     })
 }
@@ -121,41 +125,45 @@ impl SpreadEstimate {
     fn of(blocks: &[Hits], share: f64) -> Self {
         let count = blocks.len() as f64;
         let all: u64 = blocks.iter().map(|block| block.of).sum();
-        let rests: Vec<f64> = blocks
+        let residuals: Vec<f64> = blocks
             .iter()
             .map(|block| block.hits as f64 - share * block.of as f64)
             .collect();
-        let independent = independent(&rests);
+        let independent = independent(&residuals);
         Self {
-            variance: squares(&rests) * count / (independent - 1.0) / (all as f64).powi(2),
+            variance: sum_of_squares(&residuals) * count
+                / (independent - 1.0)
+                / (all as f64).powi(2),
             independent,
         }
     }
 }
 
-fn squares(rests: &[f64]) -> f64 {
-    rests.iter().map(|rest| rest * rest).sum()
+fn sum_of_squares(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum()
 }
 
 /// The number of independent blocks as which correlated ones count, from 2 to their number: the variance of one block
-/// divided by that of the blocks' mean. `rests` are the differences from the mean. Their squares are too small by the
-/// variance of the mean, which callers correct by dividing by this number less 1.
-fn independent(rests: &[f64]) -> f64 {
-    let count = rests.len() as f64;
-    let mean = rests.iter().sum::<f64>() / count;
-    let rests: Vec<f64> = rests.iter().map(|rest| rest - mean).collect();
-    let all = squares(&rests);
-    if all < ROUNDING {
+/// divided by that of the blocks' mean. `residuals` are the differences from the mean. Their squares are too small by
+/// the variance of the mean, which callers correct by dividing by this number less 1.
+fn independent(residuals: &[f64]) -> f64 {
+    let count = residuals.len() as f64;
+    let mean = residuals.iter().sum::<f64>() / count;
+    let centred: Vec<f64> = residuals.iter().map(|residual| residual - mean).collect();
+    let squares = sum_of_squares(&centred);
+    if squares < ROUNDING {
         return count;
     }
-    let neighbours: f64 = rests.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    let found = neighbours / all;
-    let unbiased = (found + (1.0 + 3.0 * found) / count).clamp(0.0, CORRELATION_MAX);
+    let products: f64 = centred.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let of_sample = products / squares;
+    // Kendall's correction for short series, then one standard error more.
+    let unbiased = (of_sample + (1.0 + 3.0 * of_sample) / count).clamp(0.0, CORRELATION_MAX);
     let error = ((1.0 - unbiased * unbiased) / count).sqrt();
     let correlation = (unbiased + error).min(CORRELATION_MAX);
+    // In an autoregressive process, blocks at a distance correlate by a power of the neighbours' correlation.
     let mut power = 1.0;
     let mut inflation = 1.0;
-    for distance in 1..rests.len() {
+    for distance in 1..centred.len() {
         power *= correlation;
         inflation += 2.0 * (1.0 - distance as f64 / count) * power;
     }

@@ -9,41 +9,45 @@
 /// clearly if the true value of each is 0. It is 1 without pairs. There may be 64 pairs at most.
 #[must_use]
 pub fn p_value<const FIGURES: usize>(pairs: &[[f64; FIGURES]]) -> f64 {
-    let spread = |of: usize| {
-        pairs
-            .iter()
-            .map(|pair| pair[of].powi(2))
-            .sum::<f64>()
-            .sqrt()
+    let mut spreads = [0.0_f64; FIGURES];
+    for (figure, spread) in spreads.iter_mut().enumerate() {
+        let squares = pairs.iter().map(|pair| pair[figure].powi(2));
+        *spread = squares.sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+    }
+    // The largest t value if the pairs are flipped whose bits in `signs` are set. Flips do not change the sum of
+    // squares, so that the t value grows with the sum: comparing the sums is enough.
+    let largest_t = |signs: u64| {
+        let mut largest = 0.0_f64;
+        for (figure, spread) in spreads.iter().enumerate() {
+            let mut sum = 0.0_f64;
+            for (number, pair) in pairs.iter().enumerate() {
+                let is_flipped = signs >> number & 1 == 1;
+                sum += if is_flipped {
+                    -pair[figure]
+                } else {
+                    pair[figure]
+                };
+            }
+            largest = largest.max(sum.abs() / spread);
+        }
+        largest
     };
-    let spreads: [f64; FIGURES] = std::array::from_fn(spread);
-    // The flips do not change the sum of squares, so that the t value grows with the sum: comparing the sums is enough.
-    let clearest = |is_flipped: &dyn Fn(usize) -> bool| {
-        let sum = |of: usize| {
-            let values = pairs.iter().enumerate();
-            let signed = values.map(|(at, pair)| if is_flipped(at) { -pair[of] } else { pair[of] });
-            signed.sum::<f64>().abs() / spreads[of].max(f64::MIN_POSITIVE)
-        };
-        (0..FIGURES).map(sum).fold(0.0, f64::max)
-    };
-    let given = clearest(&|_| false) - ROUNDING;
+    let as_given = largest_t(0) - ROUNDING;
     let mut random = fastrand::Rng::with_seed(1);
-    let is_whole = pairs.len() <= WHOLE_MAX;
-    let flips = if is_whole { 1 << pairs.len() } else { DRAWN };
-    let is_as_clear = |flip: &u64| {
+    let tries_all = pairs.len() <= ALL_FLIPS_MAX;
+    let flips = if tries_all { 1 << pairs.len() } else { DRAWN };
+    let mut as_clear = 0_u64;
+    for flip in 0..flips {
         // Flip 0, the signs as given, is always among the flips, also among those that are drawn.
-        let signs = if is_whole || *flip == 0 {
-            *flip
-        } else {
-            random.u64(..)
-        };
-        clearest(&|at| signs >> at & 1 == 1) >= given
-    };
-    (0..flips).filter(is_as_clear).count() as f64 / flips as f64
+        let is_drawn = !tries_all && flip != 0;
+        let signs = if is_drawn { random.u64(..) } else { flip };
+        as_clear += u64::from(largest_t(signs) >= as_given);
+    }
+    as_clear as f64 / flips as f64
 }
 
 /// The most pairs for which all flips are tried.
-const WHOLE_MAX: usize = 10;
+const ALL_FLIPS_MAX: usize = 10;
 
 /// The number of flips drawn at random for more pairs.
 const DRAWN: u64 = 1000;

@@ -126,10 +126,9 @@ impl Histogram {
         let micros = if percent <= 0.0 {
             self.min
         } else {
-            // The histogram answers with the upper end of a bucket, which the largest value need
-            // not reach.
             // 99.9 / 100 is a little more than 0.999, and so would be the rank of a thousand.
             let quantile = (percent * 1e6).round() / 1e8;
+            // The upper end of a bucket, which the largest value need not reach.
             let upper = self.counts.value_at_quantile(quantile);
             upper.clamp(self.min, self.max)
         };
@@ -140,14 +139,16 @@ impl Histogram {
     #[must_use]
     pub fn beyond(&self, limit: Duration, from: Duration) -> Duration {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let excess = self.counts.iter_recorded().map(|bucket| {
+        let mut sum = 0_u64;
+        for bucket in self.counts.iter_recorded() {
             let value = bucket.value_iterated_to().min(self.max);
-            let over = value.saturating_sub(micros(limit));
-            over.saturating_mul(
-                bucket.count_since_last_iteration() * u64::from(value >= micros(from)),
-            )
-        });
-        Duration::from_micros(excess.fold(0, u64::saturating_add))
+            if value >= micros(from) {
+                let excess = value.saturating_sub(micros(limit));
+                let of_bucket = excess.saturating_mul(bucket.count_since_last_iteration());
+                sum = sum.saturating_add(of_bucket);
+            }
+        }
+        Duration::from_micros(sum)
     }
 
     /// Counts the values by spans that divide each decade evenly on a logarithmic scale into `parts`. Returns the end
@@ -156,13 +157,15 @@ impl Histogram {
     #[must_use]
     pub fn bars(&self, parts: u32) -> Vec<(Duration, u64)> {
         let parts = f64::from(parts.max(1));
-        let place =
+        // Spans are numbered from that of a microsecond. The slack puts a power of ten into the span that it begins.
+        let span_of =
             |micros: u64| (micros.max(1) as f64).log10().mul_add(parts, 1e-9).floor() as u32;
         let mut bars: Vec<(Duration, u64)> = Vec::new();
-        let first = place(self.min);
+        let first = span_of(self.min);
+        // Recorded values are in ascending order, so each belongs to the last span or a later one.
         for bucket in self.counts.iter_recorded() {
-            let at = place(bucket.value_iterated_to().clamp(self.min, self.max));
-            while bars.len() <= (at - first) as usize {
+            let span = span_of(bucket.value_iterated_to().clamp(self.min, self.max));
+            while bars.len() <= (span - first) as usize {
                 let end = 10_f64.powf(f64::from(first + bars.len() as u32 + 1) / parts);
                 bars.push((Duration::from_secs_f64(end / 1e6), 0));
             }

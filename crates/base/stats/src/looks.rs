@@ -42,20 +42,20 @@ impl SpentLevel {
     /// The level of the look at `pairs` of `planned` pairs, after the looks that precede it.
     #[must_use]
     pub fn at(pairs: usize, planned: usize) -> Self {
-        let mut made: Vec<usize> = looks(planned);
-        made.retain(|look| *look < pairs);
-        if made.is_empty() && pairs >= planned {
+        let mut looks: Vec<usize> = looks(planned);
+        looks.retain(|look| *look < pairs);
+        if looks.is_empty() && pairs >= planned {
             return Self::of_one_look();
         }
-        made.push(pairs);
-        let shares: Vec<f64> = made
-            .iter()
-            .map(|look| *look as f64 / planned.max(pairs) as f64)
-            .collect();
-        let all = (0..LEVELS).map(|halvings| LEVEL_MAX * 0.5_f64.powi(halvings));
-        Self {
-            levels: all.map(|all| [all, level_of_last(&shares, all)]).collect(),
+        looks.push(pairs);
+        let pairs_max = planned.max(pairs) as f64;
+        let shares: Vec<f64> = looks.iter().map(|look| *look as f64 / pairs_max).collect();
+        let mut levels = Vec::new();
+        for halvings in 0..LEVELS {
+            let all = LEVEL_MAX * 0.5_f64.powi(halvings);
+            levels.push([all, level_of_last(&shares, all)]);
         }
+        Self { levels }
     }
 
     /// The level of this look, if all looks together may report a false difference with the probability `all`.
@@ -76,19 +76,17 @@ impl SpentLevel {
         let (Some(first), Some(last)) = (self.levels.first(), self.levels.last()) else {
             return value;
         };
-        let beyond = |row: &[f64; 2]| value * row[to] / row[from];
+        let proportional = |row: &[f64; 2]| value * row[to] / row[from];
         if value >= first[from] {
-            return beyond(first);
+            return proportional(first);
         }
-        let pair = self.levels.windows(2).find(|pair| value >= pair[1][from]);
-        pair.map_or_else(
-            || beyond(last),
-            |pair| {
-                let span = (pair[0][from] / pair[1][from]).ln();
-                let place = (value / pair[1][from]).ln() / span;
-                pair[1][to] * (pair[0][to] / pair[1][to]).powf(place)
-            },
-        )
+        // The rows are from high to low.
+        let mut pairs = self.levels.windows(2);
+        let Some([high, low]) = pairs.find(|pair| value >= pair[1][from]) else {
+            return proportional(last);
+        };
+        let place = (value / low[from]).ln() / (high[from] / low[from]).ln();
+        low[to] * (high[to] / low[to]).powf(place)
     }
 }
 
@@ -97,26 +95,28 @@ impl SpentLevel {
 fn level_of_last(shares: &[f64], all: f64) -> f64 {
     let mut spent = 0.0;
     let mut bound = 0.0;
-    let mut before: Option<SumDensity> = None;
-    let mut at = 0.0;
+    let mut last_density: Option<SumDensity> = None;
+    let mut last_share = 0.0;
     for share in shares {
+        // What the looks so far have not spent of what may be spent up to this one.
         let to_spend = all * share.powi(2) - spent;
         spent += to_spend;
-        let step = (share - at).sqrt();
-        let beyond = |bound: f64| match &before {
+        // The standard deviation of what the pairs since the last look add to the sum.
+        let step = (share - last_share).sqrt();
+        let probability_beyond = |bound: f64| match &last_density {
             None => two_sided(bound / step),
             Some(density) => density.beyond(bound, step),
         };
-        bound = bisected(to_spend, &beyond);
-        let density = |sum: f64| match &before {
+        bound = bisected(to_spend, &probability_beyond);
+        let density_at = |sum: f64| match &last_density {
             None => normal_density(sum / step) / step,
             Some(density) => density.after(sum, step),
         };
-        let next = SumDensity::within(bound, density);
-        before = Some(next);
-        at = *share;
+        let density = SumDensity::within(bound, density_at);
+        last_density = Some(density);
+        last_share = *share;
     }
-    two_sided(bound / at.sqrt())
+    two_sided(bound / last_share.sqrt())
 }
 
 /// The density of a sum of normal values that was within its bounds at each look so far.
@@ -129,19 +129,19 @@ impl SumDensity {
     /// The density at equidistant sums from -`bound` to `bound`.
     fn within(bound: f64, density: impl Fn(f64) -> f64) -> Self {
         let width = 2.0 * bound / (POINTS - 1) as f64;
-        let point = |at: usize| {
-            let sum = -bound + width * at as f64;
-            let weight = match at {
-                0 => 1.0,
-                at if at == POINTS - 1 => 1.0,
-                odd if odd % 2 == 1 => 4.0,
+        let mut points = Vec::with_capacity(POINTS);
+        for number in 0..POINTS {
+            let sum = -bound + width * number as f64;
+            // Simpson's rule weights the points 1, 4, 2, 4, …, 2, 4, 1.
+            let is_end = number == 0 || number == POINTS - 1;
+            let weight = match number % 2 {
+                _ if is_end => 1.0,
+                1 => 4.0,
                 _ => 2.0,
             };
-            [sum, density(sum) * weight * width / 3.0]
-        };
-        Self {
-            points: (0..POINTS).map(point).collect(),
+            points.push([sum, density(sum) * weight * width / 3.0]);
         }
+        Self { points }
     }
 
     /// The density of `sum` after a further normal value with the standard deviation `step` was added.

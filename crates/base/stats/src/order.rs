@@ -7,9 +7,9 @@ pub fn holm(probabilities: &[f64], level: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|&one, &other| probabilities[one].total_cmp(&probabilities[other]));
     let mut holds = vec![false; probabilities.len()];
-    for (place, &claim) in order.iter().enumerate() {
-        let others = (probabilities.len() - place) as f64;
-        if probabilities[claim] * others > 1.0 - level + ROUNDING {
+    for (decided, &claim) in order.iter().enumerate() {
+        let undecided = (probabilities.len() - decided) as f64;
+        if probabilities[claim] * undecided > 1.0 - level + ROUNDING {
             break;
         }
         holds[claim] = true;
@@ -33,19 +33,18 @@ pub fn holm_with_headline(probabilities: &[f64], headline: Option<usize>, level:
         .collect();
     let of_others: Vec<f64> = others.iter().map(|other| probabilities[*other]).collect();
     let all = 1.0 - level;
-    let is_headline = |part: f64| probabilities[headline] <= part + ROUNDING;
-    let others_hold = |part: f64| holm(&of_others, 1.0 - part);
-    let first = others_hold(all * (1.0 - HEADLINE));
+    let headline_holds_at = |part: f64| probabilities[headline] <= part + ROUNDING;
+    let others_hold_at = |part: f64| holm(&of_others, 1.0 - part);
+    let mut others_hold = others_hold_at(all * (1.0 - HEADLINE));
+    let do_all_others_hold = others_hold.iter().all(|holds| *holds);
     let headline_holds =
-        is_headline(all * HEADLINE) || (first.iter().all(|holds| *holds) && is_headline(all));
-    let others_do = if headline_holds {
-        others_hold(all)
-    } else {
-        first
-    };
+        headline_holds_at(all * HEADLINE) || (do_all_others_hold && headline_holds_at(all));
+    if headline_holds {
+        others_hold = others_hold_at(all);
+    }
     let mut holds = vec![headline_holds; probabilities.len()];
-    for (other, does) in others.into_iter().zip(others_do) {
-        holds[other] = does;
+    for (other, does_hold) in others.into_iter().zip(others_hold) {
+        holds[other] = does_hold;
     }
     holds
 }

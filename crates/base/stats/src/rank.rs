@@ -18,29 +18,27 @@ pub struct Shift {
 /// if there are too few values. Values may not be NaN.
 #[must_use]
 pub fn shift(before: &[f64], after: &[f64], level: f64) -> Option<Shift> {
-    let each = |one: &f64| {
-        after
-            .iter()
-            .map(move |other| other - one)
-            .collect::<Vec<_>>()
-    };
-    let mut differences: Vec<f64> = before.iter().flat_map(each).collect();
+    let mut differences: Vec<f64> = Vec::with_capacity(before.len() * after.len());
+    for value in before {
+        differences.extend(after.iter().map(|other| other - value));
+    }
     differences.sort_by(f64::total_cmp);
     let distribution = null_distribution(before.len(), after.len());
-    let below = |count: usize| {
-        distribution[..count.min(distribution.len())]
-            .iter()
-            .sum::<f64>()
+    let sum_of_first = |count: usize| {
+        let first = &distribution[..count.min(distribution.len())];
+        first.iter().sum::<f64>()
     };
     // The largest rank at which the true shift lies below the interval with at most this probability.
     let outside = (1.0 - level) / 2.0;
-    let rank = (1..=differences.len() / 2)
-        .take_while(|rank| below(*rank) <= outside)
+    let ranks = 1..=differences.len() / 2;
+    let rank = ranks
+        .take_while(|rank| sum_of_first(*rank) <= outside)
         .last()?;
-    let over = differences.iter().filter(|&&it| it > 0.0).count();
-    let under = differences.iter().filter(|&&it| it < 0.0).count();
+    let above = differences.iter().filter(|&&it| it > 0.0).count();
+    let below = differences.iter().filter(|&&it| it < 0.0).count();
+    let ties = differences.len() - above - below;
     // Half of the ties count for the smaller side, so that ties never make p smaller.
-    let tail = below(over.min(under) + 1 + (differences.len() - over - under) / 2);
+    let tail = sum_of_first(above.min(below) + 1 + ties / 2);
     Some(Shift {
         low: differences[rank - 1],
         estimate: crate::spread::median(&differences),
@@ -56,16 +54,17 @@ fn null_distribution(one: usize, other: usize) -> Vec<f64> {
     let length = one * other + 1;
     let mut counts = vec![0.0; length];
     counts[0] = 1.0;
+    // Multiplies by (1 - q^(other + step)) and divides by (1 - q^step).
     for step in 1..=one {
-        for place in (other + step..length).rev() {
-            counts[place] -= counts[place - other - step];
+        for power in (other + step..length).rev() {
+            counts[power] -= counts[power - other - step];
         }
-        for place in step..length {
-            counts[place] += counts[place - step];
+        for power in step..length {
+            counts[power] += counts[power - step];
         }
     }
-    let all: f64 = counts.iter().sum();
-    counts.iter().map(|count| count / all).collect()
+    let sum: f64 = counts.iter().sum();
+    counts.iter().map(|count| count / sum).collect()
 }
 
 #[cfg(test)]

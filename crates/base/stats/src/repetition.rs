@@ -22,13 +22,19 @@ pub enum Finding {
 /// difference counts as none.
 #[must_use]
 pub fn of_direction(is_more: bool, [low, high]: [f64; 2]) -> Finding {
-    let is_none = low * MARGIN > 1.0 && high < MARGIN;
-    let is_said = if is_more { low > 1.0 } else { high < 1.0 };
-    let is_against = if is_more { high < 1.0 } else { low > 1.0 };
-    match (is_none || is_against, is_said) {
-        (true, _) => Finding::DoesNotHold,
-        (false, true) => Finding::Holds,
-        (false, false) => Finding::Undecided,
+    let is_within_margin = low * MARGIN > 1.0 && high < MARGIN;
+    let (is_above, is_below) = (low > 1.0, high < 1.0);
+    let (is_as_said, is_opposite) = if is_more {
+        (is_above, is_below)
+    } else {
+        (is_below, is_above)
+    };
+    if is_within_margin || is_opposite {
+        Finding::DoesNotHold
+    } else if is_as_said {
+        Finding::Holds
+    } else {
+        Finding::Undecided
     }
 }
 

@@ -15,22 +15,26 @@ pub struct Share {
 pub fn fisher(one: Share, other: Share) -> f64 {
     let parts = one.part + other.part;
     let whole = one.whole + other.whole;
+    // The parts that the first side can have of all parts.
     let least = parts.saturating_sub(other.whole);
     let most = parts.min(one.whole);
-    let weight =
+    // The number of ways in which the first side can have `part` of them.
+    let ways =
         |part: u64| (ln_choose(one.whole, part) + ln_choose(other.whole, parts - part)).exp();
-    let all = ln_choose(whole, parts).exp();
-    let found = weight(one.part.clamp(least, most));
+    let all_ways = ln_choose(whole, parts).exp();
+    let ways_here = ways(one.part.clamp(least, most));
     let as_uneven = (least..=most)
-        .map(weight)
-        .filter(|weight| *weight <= found * ROUNDING);
-    (as_uneven.sum::<f64>() / all).min(1.0)
+        .map(ways)
+        .filter(|ways| *ways <= ways_here * ROUNDING);
+    (as_uneven.sum::<f64>() / all_ways).min(1.0)
 }
 
 /// The logarithm of the number of ways to choose `part` of `whole`; `part` must not exceed `whole`.
 fn ln_choose(whole: u64, part: u64) -> f64 {
-    let few = part.min(whole - part);
-    let factors = (1..=few).map(|at| ((whole - few + at) as f64 / at as f64).ln());
+    // Choosing a part is the same as choosing the others.
+    let smaller = part.min(whole - part);
+    let base = whole - smaller;
+    let factors = (1..=smaller).map(|factor| ((base + factor) as f64 / factor as f64).ln());
     factors.sum()
 }
 

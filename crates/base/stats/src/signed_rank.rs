@@ -79,14 +79,12 @@ impl Centre {
 
 /// The mean of every combination of two pairs, a pair with itself included.
 fn means(pairs: &[f64]) -> Vec<f64> {
-    let of_one = |(at, one): (usize, &f64)| {
-        let others = pairs[at..].iter();
-        let one = *one;
-        others
-            .map(move |other| f64::midpoint(one, *other))
-            .collect::<Vec<_>>()
-    };
-    pairs.iter().enumerate().flat_map(of_one).collect()
+    let mut means = Vec::with_capacity(pairs.len() * (pairs.len() + 1) / 2);
+    for (number, pair) in pairs.iter().enumerate() {
+        let others = pairs[number..].iter();
+        means.extend(others.map(|other| f64::midpoint(*pair, *other)));
+    }
+    means
 }
 
 /// The largest k for which the interval from the k-th smallest to the k-th largest mean contains the centre with a

@@ -122,11 +122,12 @@ impl Slice {
     /// when there are none.
     #[must_use]
     pub fn percentile_micros(&self, percent: f64) -> u64 {
+        // The slack is for percentiles such as 99.9, which no float is.
         let rank = (percent / 100.0 * self.count as f64 - 1e-6).ceil().max(1.0) as u64;
-        let mut seen = 0;
+        let mut count_so_far = 0;
         for &(bucket, count) in &self.counts {
-            seen += u64::from(count);
-            if seen >= rank {
+            count_so_far += u64::from(count);
+            if count_so_far >= rank {
                 return highest_of(bucket).clamp(self.min, self.max);
             }
         }
@@ -151,19 +152,16 @@ impl Slice {
             return;
         }
         let mut counts = Vec::with_capacity(self.counts.len().max(other.counts.len()));
-        let (mut mine, mut theirs) = (
-            self.counts.iter().copied().peekable(),
-            other.counts.iter().copied().peekable(),
-        );
-        while let Some(&(bucket, _)) = match (mine.peek(), theirs.peek()) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        } {
-            let own = mine.next_if(|&(place, _)| place == bucket);
-            let others = theirs.next_if(|&(place, _)| place == bucket);
-            let [own, others] = [own, others].map(|entry| entry.map_or(0, |(_, count)| count));
-            counts.push((bucket, own.saturating_add(others)));
+        let mut added = other.counts.iter().copied().peekable();
+        for &(bucket, count) in &self.counts {
+            while let Some(before) = added.next_if(|&(other, _)| other < bucket) {
+                counts.push(before);
+            }
+            let same = added.next_if(|&(other, _)| other == bucket);
+            let more = same.map_or(0, |(_, count)| count);
+            counts.push((bucket, count.saturating_add(more)));
         }
+        counts.extend(added);
         self.counts = counts;
         self.count += other.count;
         self.sum = self.sum.saturating_add(other.sum);
@@ -193,6 +191,7 @@ fn bucket_of(micros: u64) -> u16 {
     u16::try_from(bucket).unwrap_or(u16::MAX)
 }
 
+/// The highest value in a bucket.
 fn highest_of(bucket: u16) -> u64 {
     let bucket = u64::from(bucket);
     let shift = (bucket >> 10).saturating_sub(1);
@@ -200,6 +199,7 @@ fn highest_of(bucket: u16) -> u64 {
     ((within + 1) << shift) - 1
 }
 
+/// The number of lowest values that have a bucket each.
 const SINGLE: u64 = 2048;
 
 /// An hour, as in [`Histogram`].

@@ -55,16 +55,15 @@ impl Spread {
 
 /// The median of `values`, which are not empty.
 pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
+    let mut selected = values.to_vec();
     // Selecting is several times as fast as sorting, and a warm-up needs thousands of medians.
-    let upper = values.len() / 2;
-    let is_odd = values.len() % 2 == 1;
-    let (below, &mut middle, _) = values.select_nth_unstable_by(upper, f64::total_cmp);
-    if is_odd {
-        return middle;
+    let middle = selected.len() / 2;
+    let (below, &mut upper, _) = selected.select_nth_unstable_by(middle, f64::total_cmp);
+    if values.len() % 2 == 1 {
+        return upper;
     }
     let lower = below.iter().copied().max_by(f64::total_cmp);
-    lower.map_or(middle, |lower| f64::midpoint(lower, middle))
+    lower.map_or(upper, |lower| f64::midpoint(lower, upper))
 }
 
 /// The median absolute deviation from the median of `values`, which are not empty.

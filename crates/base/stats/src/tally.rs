@@ -131,13 +131,14 @@ impl Window {
         for &(bucket, count) in self.slices.iter().flatten() {
             counts[usize::from(bucket)] += u64::from(count);
         }
-        let mut seen = 0;
-        let reaches = |count: u64| {
-            seen += count;
-            seen >= rank
-        };
-        let bucket = counts.into_iter().position(reaches)?;
-        Some(Duration::from_micros(middle_of(bucket)))
+        let mut count_so_far = 0;
+        for (bucket, count) in counts.into_iter().enumerate() {
+            count_so_far += count;
+            if count_so_far >= rank {
+                return Some(Duration::from_micros(middle_of(bucket)));
+            }
+        }
+        None
     }
 }
 
@@ -156,6 +157,7 @@ fn middle_of(bucket: usize) -> u64 {
     (within << shift) + ((1 << shift) >> 1)
 }
 
+/// The number of lowest values that have a bucket each.
 const SINGLE: u64 = 32;
 
 /// An hour.

@@ -84,19 +84,19 @@ impl Trend {
     fn of(values: &[f64]) -> Self {
         let count = values.len();
         let mut slopes = Vec::with_capacity(count * (count - 1) / 2);
-        for (at, first) in values.iter().enumerate() {
-            let later = values[at + 1..].iter().zip(1_u32..);
+        for (tick, first) in values.iter().enumerate() {
+            let later = values[tick + 1..].iter().zip(1_u32..);
             slopes.extend(later.map(|(value, ticks)| (value - first) / f64::from(ticks)));
         }
         let slope = median(&slopes);
-        let rest: Vec<f64> = values
+        let without_trend: Vec<f64> = values
             .iter()
             .zip(0_u32..)
             .map(|(value, tick)| value - slope * f64::from(tick))
             .collect();
         // The error of a slope by least squares, as the variance of the ticks 0..n is about n²/12. That of Theil
         // and Sen is almost the same: for normal values its variance is larger by 5 % (π/3).
-        let error = noise(&rest) * (12.0 / (count as f64).powi(3)).sqrt();
+        let error = noise(&without_trend) * (12.0 / (count as f64).powi(3)).sqrt();
         Self { slope, error }
     }
 }
@@ -108,24 +108,24 @@ pub(crate) fn noise(values: &[f64]) -> f64 {
     // The median absolute deviation of normal values is 0.6745 of their standard deviation.
     let deviation = median_deviation(values) / 0.6745;
     let limit = OUTLIER * deviation;
-    let rest: Vec<f64> = values
+    let residuals: Vec<f64> = values
         .iter()
         .map(|value| (value - middle).clamp(-limit, limit))
         .collect();
-    let count = rest.len() as f64;
-    let squares: f64 = rest.iter().map(|value| value * value).sum();
+    let count = residuals.len() as f64;
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
     if squares == 0.0 {
         return 0.0;
     }
-    let products: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    let found = products / squares;
+    let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let of_sample = products / squares;
     // The correlation found in values whose trend was removed is too small, by (2 + 4r)/n.
-    let of_sample = ((count * found + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
+    let unbiased = ((count * of_sample + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
     // Few values determine the correlation badly, and too small a one would make a drift look certain.
-    let doubt = ((1.0 - of_sample * of_sample) / count).sqrt();
-    let correlation = (of_sample + doubt).min(CORRELATION_MAX);
-    let deviation = (squares / (count - 2.0)).sqrt();
-    deviation * ((1.0 + correlation) / (1.0 - correlation)).sqrt()
+    let error = ((1.0 - unbiased * unbiased) / count).sqrt();
+    let correlation = (unbiased + error).min(CORRELATION_MAX);
+    let standard_deviation = (squares / (count - 2.0)).sqrt();
+    standard_deviation * ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
 /// The fewest ticks from which a trend is estimated.

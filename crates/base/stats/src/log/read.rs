@@ -58,11 +58,13 @@ impl Log {
         let mut log = Self::default();
         let mut reader = Reader::default();
         for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
-            let entry = reader.line(line).map_err(|reason| ReadFault {
-                line: number,
-                reason,
-            })?;
-            log.entries.extend(entry);
+            match reader.line(line) {
+                Ok(entry) => log.entries.extend(entry),
+                Err(reason) => {
+                    let line = number;
+                    return Err(ReadFault { line, reason });
+                }
+            }
         }
         Ok(log)
     }
@@ -78,13 +80,15 @@ impl Log {
             let second = (entry.start - origin).as_secs();
             let key = (second, entry.length <= SECOND, entry.tag.clone());
             match merged.get_mut(&key) {
-                Some(found) => found.add(&entry),
+                Some(same) => same.add(&entry),
                 None => drop(merged.insert(key, entry)),
             }
         }
-        let mut entries: Vec<Entry> = merged.into_values().collect();
-        entries.sort_by_key(|entry| entry.start);
-        Self { entries }
+        let mut log = Self {
+            entries: merged.into_values().collect(),
+        };
+        log.entries.sort_by_key(|entry| entry.start);
+        log
     }
 
     /// Whether the log has no interval.
@@ -171,13 +175,14 @@ impl Reader {
     }
 
     fn interval(&mut self, interval: &IntervalLogHistogram<'_>) -> Result<Entry, String> {
-        let start = interval.start_timestamp();
+        let timestamp = interval.start_timestamp();
         let base = match self.base_time {
             Some(base) => base,
-            None if start > YEAR => Duration::ZERO,
+            // The time is a date.
+            None if timestamp > YEAR => Duration::ZERO,
             None => self.start_time,
         };
-        let start = base.checked_add(start).filter(|start| *start < FAR);
+        let start = base.checked_add(timestamp).filter(|start| *start < FAR);
         let start = start.ok_or("its time is later than the year 9999")?;
         if interval.duration() > YEAR {
             return Err("it lasts longer than a year".to_owned());
@@ -191,6 +196,7 @@ impl Reader {
         })
     }
 
+    /// Decodes a histogram: base64 of a compressed or plain one.
     fn values(&mut self, encoded: &str) -> Result<Slice, String> {
         let base64 = STANDARD.decode(encoded);
         let decoded = base64.map_err(|error| format!("its histogram is not base64: {error}"))?;
@@ -213,13 +219,14 @@ impl Reader {
 /// allocate up to 4 GB before it reads on.
 fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
     let bytes = match bytes.strip_prefix(&COMPRESSED) {
-        Some(rest) => {
-            let compressed = rest.get(size_of::<u32>()..).unwrap_or_default();
-            let mut found = Vec::new();
+        Some(after_cookie) => {
+            let compressed = after_cookie.get(size_of::<u32>()..).unwrap_or_default();
+            let mut plain = Vec::new();
+            // One byte more than allowed tells that there is more.
             let mut reader = ZlibDecoder::new(compressed).take(max as u64 + 1);
-            let read = reader.read_to_end(&mut found);
+            let read = reader.read_to_end(&mut plain);
             read.map_err(|error| format!("its histogram cannot be decoded: {error}"))?;
-            found
+            plain
         }
         None => bytes,
     };
@@ -228,14 +235,13 @@ fn inflated(bytes: Vec<u8>, max: usize) -> Result<Vec<u8>, String> {
     }
     let field = bytes.get(4..8).and_then(|length| length.try_into().ok());
     let announced = field.map_or(0, u32::from_be_bytes) as usize;
-    let there = bytes.len().saturating_sub(HEADER_BYTES);
-    if announced > there {
-        Err(format!(
-            "its histogram cannot be decoded: it announces {announced} bytes and has {there}"
-        ))
-    } else {
-        Ok(bytes)
+    let present = bytes.len().saturating_sub(HEADER_BYTES);
+    if announced > present {
+        return Err(format!(
+            "its histogram cannot be decoded: it announces {announced} bytes and has {present}"
+        ));
     }
+    Ok(bytes)
 }
 
 /// The first bytes of a compressed histogram in the V2 encoding; its length follows.
