@@ -23,8 +23,10 @@ enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Scale<'a> {
     kind: &'a Kind,
+    /// The ends of the range; their decimal logarithms if the axis is logarithmic.
     low: f64,
     high: f64,
+    /// The pixel coordinates of the ends.
     from: f64,
     to: f64,
 }
@@ -59,17 +61,22 @@ impl Axis {
     /// `from` and `to`.
     pub(crate) fn scale(&self, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale<'_> {
         let is_log = self.kind == Kind::Log;
-        let usable = values.filter(|value| value.is_finite() && (!is_log || *value > 0.0));
-        let (low, high) = usable.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        let high = if high > 0.0 { high } else { 1.0 };
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
+        for value in values {
+            if value.is_finite() && (!is_log || value > 0.0) {
+                smallest = smallest.min(value);
+                largest = largest.max(value);
+            }
+        }
+        // Without a value that can be shown, the axis ends at 1.
+        let largest = if largest > 0.0 { largest } else { 1.0 };
         let (low, high) = match self.kind {
-            Kind::Linear => (0.0, high),
+            Kind::Linear => (0.0, largest),
             Kind::Places(_) => (0.0, 1.0),
             Kind::Log => {
-                let low = low.min(high).log10().floor();
-                (low, high.log10().ceil().max(low + 1.0))
+                let first_decade = smallest.min(largest).log10().floor();
+                let last_decade = largest.log10().ceil();
+                (first_decade, last_decade.max(first_decade + 1.0))
             }
         };
         Scale {
@@ -86,12 +93,12 @@ impl Scale<'_> {
     /// The pixel coordinate of a value; `None` if the axis cannot show it, such as zero on a
     /// logarithmic axis.
     pub(crate) fn at(&self, value: f64) -> Option<f64> {
-        let value = match self.kind {
+        let position = match self.kind {
             Kind::Log if value > 0.0 => value.log10(),
             Kind::Log => return None,
             Kind::Linear | Kind::Places(_) => value,
         };
-        value.is_finite().then(|| self.place(value))
+        position.is_finite().then(|| self.pixel(position))
     }
 
     /// The ticks as pairs of a pixel coordinate and a label: at most about `count` of them.
@@ -100,34 +107,36 @@ impl Scale<'_> {
         match self.kind {
             Kind::Linear => {
                 let step = round_step(self.high / count as f64);
+                // The tolerance keeps a tick at the end of the axis.
                 let last = (self.high / step + 1e-9).floor() as u32;
                 let values = (0..=last).map(|number| f64::from(number) * step);
                 values
-                    .map(|value| (self.place(value), number(value)))
+                    .map(|value| (self.pixel(value), number(value)))
                     .collect()
             }
             Kind::Log => {
                 let decades = (self.high - self.low).round() as usize;
                 let step = decades.div_ceil(count).max(1);
-                let powers = (0..=decades)
-                    .step_by(step)
-                    .map(|power| self.low + power as f64);
-                powers
-                    .map(|power| (self.place(power), number(10_f64.powf(power))))
-                    .collect()
+                let mut ticks = Vec::new();
+                for decade in (0..=decades).step_by(step) {
+                    let power = self.low + decade as f64;
+                    ticks.push((self.pixel(power), number(10_f64.powf(power))));
+                }
+                ticks
             }
             Kind::Places(ticks) => {
                 let step = ticks.len().div_ceil(count).max(1);
-                let ticks = ticks.iter().step_by(step);
-                ticks
-                    .map(|(at, label)| (self.place(*at), label.clone()))
+                let shown = ticks.iter().step_by(step);
+                shown
+                    .map(|(position, label)| (self.pixel(*position), label.clone()))
                     .collect()
             }
         }
     }
 
-    fn place(&self, value: f64) -> f64 {
-        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+    /// The pixel coordinate of a position between `low` and `high`, which on a logarithmic axis are powers of ten.
+    fn pixel(&self, position: f64) -> f64 {
+        self.from + (position - self.low) / (self.high - self.low) * (self.to - self.from)
     }
 }
 
@@ -136,10 +145,9 @@ impl Scale<'_> {
 #[must_use]
 pub fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
-    let found = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|factor| factor * power >= least * 0.999);
-    found.unwrap_or(10.0) * power
+    let mut factors = [1.0, 2.0, 5.0].into_iter();
+    let factor = factors.find(|factor| factor * power >= least * 0.999);
+    factor.unwrap_or(10.0) * power
 }
 
 /// A short label for a number, such as `1.5G`.

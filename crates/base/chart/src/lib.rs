@@ -101,28 +101,25 @@ impl Chart {
             bottom: f64::from(height.max(140)) - MARGIN_BOTTOM,
         };
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let x = self
-            .x
-            .scale(points().map(|point| point.0), frame.left, frame.right);
-        let y = self
-            .y
-            .scale(points().map(|point| point.1), frame.bottom, frame.top);
+        let (x_values, y_values) = (points().map(|(x, _)| *x), points().map(|(_, y)| *y));
+        let x = self.x.scale(x_values, frame.left, frame.right);
+        let y = self.y.scale(y_values, frame.bottom, frame.top);
         let mut svg = format!(
             "<svg class=\"chart\" role=\"img\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\"><title>{}</title>",
             escaped(&self.title)
         );
-        for (from, to) in self
-            .shaded
-            .iter()
-            .filter_map(|(from, to)| x.at(*from).zip(x.at(*to)))
-        {
+        for (from, to) in &self.shaded {
+            let (Some(from), Some(to)) = (x.at(*from), x.at(*to)) else {
+                continue;
+            };
+            let left = from.min(frame.right);
             // Narrower than this it would not be seen.
-            let (from, width) = (from.min(frame.right), (to.min(frame.right) - from).max(2.0));
+            let width = (to.min(frame.right) - from).max(2.0);
             push(
                 &mut svg,
                 format_args!(
-                    "<rect class=\"shaded\" x=\"{from:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
+                    "<rect class=\"shaded\" x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
                     frame.top,
                     frame.bottom - frame.top
                 ),
@@ -185,18 +182,19 @@ impl Chart {
         if self.series.len() < 2 {
             return;
         }
-        let mut at = frame.right;
+        // From right to left: the width of the names is known, but not where the first one begins.
+        let mut left = frame.right;
         for (number, series) in self.series.iter().enumerate().rev() {
-            at -= series.name.chars().count() as f64 * LETTER + 26.0;
+            left -= series.name.chars().count() as f64 * LETTER + 26.0;
             push(
                 svg,
                 format_args!(
                     "<line class=\"line s{}\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"8\" y2=\"8\"/>\
                  <text x=\"{:.1}\" y=\"12\">{}</text>",
                     number % SERIES_MAX,
-                    at,
-                    at + 14.0,
-                    at + 18.0,
+                    left,
+                    left + 14.0,
+                    left + 18.0,
                     escaped(&series.name)
                 ),
             );
@@ -204,13 +202,14 @@ impl Chart {
     }
 }
 
+/// Draws the line of a series; points that the axes cannot show are left out.
 fn line(svg: &mut String, number: usize, series: &Series, x: &Scale<'_>, y: &Scale<'_>) {
-    let each = series.points.iter();
-    let points = each.filter_map(|&(one, other)| Some((x.at(one)?, y.at(other)?)));
     let mut path = String::new();
-    for (place, (x, y)) in points.enumerate() {
-        let verb = if place == 0 { 'M' } else { 'L' };
-        push(&mut path, format_args!("{verb}{x:.1} {y:.1}"));
+    for (x_value, y_value) in &series.points {
+        if let (Some(x), Some(y)) = (x.at(*x_value), y.at(*y_value)) {
+            let verb = if path.is_empty() { 'M' } else { 'L' };
+            push(&mut path, format_args!("{verb}{x:.1} {y:.1}"));
+        }
     }
     if !path.is_empty() {
         let class = number % SERIES_MAX;

@@ -145,13 +145,14 @@ impl Sheet<'_> {
                 path += &std::mem::take(&mut end);
                 match (&level, &height) {
                     (Some(_), Some(y)) => push(&mut path, format_args!("V{y}")),
+                    // The line begins, or goes on after a gap.
                     (None, Some(y)) => push(&mut path, format_args!("M{from:.0} {y}")),
-                    _ => {}
+                    (_, None) => {}
                 }
             }
-            end = height
-                .as_ref()
-                .map_or_else(String::new, |_| format!("H{to:.0}"));
+            if height.is_some() {
+                end = format!("H{to:.0}");
+            }
             level = height;
         }
         path + &end
@@ -160,14 +161,15 @@ impl Sheet<'_> {
     /// Draws bars that hang below the horizontal axis.
     fn hang(&self, svg: &mut String, bars: &Steps) {
         let mut path = String::new();
+        let top = BASE + 2.0;
         for (span, value) in bars.spans().filter(|(_, value)| *value > 0.0) {
-            let places = (self.x.at(span[0]), self.x.at(span[1]), self.bars.at(value));
-            if let (Some(from), Some(to), Some(deep)) = places {
-                let (from, width) = (from + 0.5, (to - from - 1.0).max(1.0));
-                let top = BASE + 2.0;
+            let (from, to) = (self.x.at(span[0]), self.x.at(span[1]));
+            if let (Some(from), Some(to), Some(depth)) = (from, to, self.bars.at(value)) {
+                // A pixel is left free between neighbours.
+                let (left, width) = (from + 0.5, (to - from - 1.0).max(1.0));
                 push(
                     &mut path,
-                    format_args!("M{from:.1} {top}h{width:.1}v{deep:.1}h-{width:.1}z"),
+                    format_args!("M{left:.1} {top}h{width:.1}v{depth:.1}h-{width:.1}z"),
                 );
             }
         }
@@ -178,6 +180,7 @@ impl Sheet<'_> {
 }
 
 impl Steps {
+    /// Each value with its two edges.
     fn spans(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.edges.windows(2).zip(self.values.iter().copied())
     }

@@ -38,8 +38,9 @@ impl Ratios {
 
     /// The values at which the scale has ticks.
     fn ticks(&self) -> Vec<f64> {
-        let fits = |ticks: &&&[f64]| ticks.iter().all(|tick| tick.ln() <= self.reach);
-        let above = TICKS.iter().find(fits).copied().unwrap_or_default();
+        let mut sets = TICKS.into_iter();
+        let fitting = sets.find(|ticks| ticks.iter().all(|tick| tick.ln() <= self.reach));
+        let above = fitting.unwrap_or_default();
         let below = above.iter().rev().map(|tick| 1.0 / tick);
         below.chain([1.0]).chain(above.iter().copied()).collect()
     }

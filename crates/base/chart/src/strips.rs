@@ -112,13 +112,15 @@ impl Strips {
                 ),
             );
         }
-        let (left, down) = (frame.left, frame.row / 2.0);
-        let (across, top) = ((frame.right - left) / ACROSS, frame.middle(0) - down);
+        // The shared drawing is ACROSS units wide, and two units high for each row.
+        let (left, scale_y) = (frame.left, frame.row / 2.0);
+        let scale_x = (frame.right - left) / ACROSS;
+        let top = frame.middle(0) - scale_y;
         push(
             &mut svg,
             format_args!(
                 "<use href=\"#strip-{number}\" \
-                 transform=\"translate({left:.1} {top}) scale({across:.5} {down})\"/>"
+                 transform=\"translate({left:.1} {top}) scale({scale_x:.5} {scale_y})\"/>"
             ),
         );
         svg + "</svg>"
@@ -145,15 +147,15 @@ impl Strips {
 /// two units high.
 fn places(rows: &[StripRow<'_>], end: f64) -> (String, String) {
     let (mut dots, mut strokes) = (String::new(), String::new());
-    let at = |value: f64| value / end * ACROSS;
-    for (place, row) in rows.iter().enumerate() {
-        let middle = place * 2 + 1;
+    let x_of = |value: f64| value / end * ACROSS;
+    for (number, row) in rows.iter().enumerate() {
+        let middle = number * 2 + 1;
         for value in row.values {
             // A line of no length with round ends: a dot in few bytes.
-            push(&mut dots, format_args!("M{:.0} {middle}h0", at(*value)));
+            push(&mut dots, format_args!("M{:.0} {middle}h0", x_of(*value)));
         }
-        let (x, from) = (at(row.median), middle as f64 - 0.5);
-        push(&mut strokes, format_args!("M{x:.1} {from}v1"));
+        let (x, top) = (x_of(row.median), middle as f64 - 0.5);
+        push(&mut strokes, format_args!("M{x:.1} {top}v1"));
     }
     (dots, strokes)
 }
@@ -164,12 +166,11 @@ fn places(rows: &[StripRow<'_>], end: f64) -> (String, String) {
 pub fn strip(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
     let frame = StripFrame::of(rows, width);
     let scale = StripScale::of(rows, &frame);
-    let at = |value: f64| frame.left + value / scale.end * (frame.right - frame.left);
     let mut svg = open(title, width, frame.height);
     scale.draw(&mut svg, &frame);
-    for (place, row) in rows.iter().enumerate() {
-        label(&mut svg, &frame, place, row);
-        dots(&mut svg, &frame, place, row, &at);
+    for (number, row) in rows.iter().enumerate() {
+        label(&mut svg, &frame, number, row);
+        dots(&mut svg, &frame, &scale, number, row);
     }
     svg + "</svg>"
 }
@@ -182,46 +183,44 @@ pub fn strip_file(title: &str, rows: &[StripRow<'_>], width: f64) -> String {
 
 /// An `svg` element as a file of its own, with its style inside.
 pub(crate) fn file(svg: &str) -> String {
-    let (head, rest) = svg.split_once('>').unwrap_or((svg, ""));
-    let head = head.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+    let (tag, content) = svg.split_once('>').unwrap_or((svg, ""));
+    let tag = tag.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
     format!(
-        "{head}>\n<style>\n:root {{ color-scheme: light dark }}\n{STRIP_STYLE}</style>\n{rest}\n"
+        "{tag}>\n<style>\n:root {{ color-scheme: light dark }}\n{STRIP_STYLE}</style>\n{content}\n"
     )
 }
 
 impl StripFrame {
     fn of(rows: &[StripRow<'_>], width: f64) -> Self {
         let is_narrow = width < 500.0;
-        let lines: Vec<Vec<String>> = rows.iter().map(|row| wrapped(row.label)).collect();
-        let letters = lines.iter().flatten().map(|line| line.chars().count());
+        let labels: Vec<Vec<String>> = rows.iter().map(|row| wrapped(row.label)).collect();
+        let letters = labels.iter().flatten().map(|line| line.chars().count());
         let longest = letters.max().unwrap_or(0);
-        let high = lines.iter().map(Vec::len).max().unwrap_or(1) as f64 * LINE;
-        let row = if is_narrow {
-            high + 23.0
+        let label_height = labels.iter().map(Vec::len).max().unwrap_or(1) as f64 * LINE;
+        // In the narrow version, labels are above the dots; else they are beside them.
+        let (row, left) = if is_narrow {
+            (label_height + 23.0, 10.0)
         } else {
-            (high + 6.0).max(24.0)
+            let label_width = longest as f64 * LETTER;
+            ((label_height + 6.0).max(24.0), label_width + 14.0)
         };
         Self {
             is_narrow,
             row,
-            left: if is_narrow {
-                10.0
-            } else {
-                longest as f64 * LETTER + 14.0
-            },
+            left,
             right: width - 28.0,
             height: rows.len() as f64 * row + 36.0,
         }
     }
 
     /// The y coordinate of the dots of the row with this number.
-    fn middle(&self, place: usize) -> f64 {
+    fn middle(&self, number: usize) -> f64 {
         let above = if self.is_narrow {
             self.row - 12.0
         } else {
             self.row / 2.0
         };
-        place as f64 * self.row + 4.0 + above
+        number as f64 * self.row + 4.0 + above
     }
 }
 
@@ -243,20 +242,20 @@ fn wrapped(label: &str) -> Vec<String> {
 }
 
 /// Draws the label of a row. In the narrow version it stands above the dots.
-fn label(svg: &mut String, frame: &StripFrame, place: usize, row: &StripRow<'_>) {
+fn label(svg: &mut String, frame: &StripFrame, number: usize, row: &StripRow<'_>) {
     let lines = wrapped(row.label);
-    let middle = frame.middle(place);
-    let (x, first, anchor) = if frame.is_narrow {
-        (frame.left, place as f64 * frame.row + 16.0, "start")
+    let middle = frame.middle(number);
+    let (x, first_y, anchor) = if frame.is_narrow {
+        (frame.left, number as f64 * frame.row + 16.0, "start")
     } else {
-        let half = (lines.len() - 1) as f64 * LINE / 2.0;
-        (frame.left - 10.0, middle + 4.0 - half, "end")
+        let half_height = (lines.len() - 1) as f64 * LINE / 2.0;
+        (frame.left - 10.0, middle + 4.0 - half_height, "end")
     };
-    for (number, line) in lines.iter().enumerate() {
-        let (y, line) = (first + number as f64 * LINE, escaped(line));
+    for (line_number, line) in lines.iter().enumerate() {
+        let (y, text) = (first_y + line_number as f64 * LINE, escaped(line));
         push(
             svg,
-            format_args!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{line}</text>"),
+            format_args!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"),
         );
     }
 }
@@ -265,23 +264,24 @@ fn label(svg: &mut String, frame: &StripFrame, place: usize, row: &StripRow<'_>)
 fn dots(
     svg: &mut String,
     frame: &StripFrame,
-    place: usize,
+    scale: &StripScale,
+    number: usize,
     row: &StripRow<'_>,
-    at: &dyn Fn(f64) -> f64,
 ) {
-    let middle = frame.middle(place);
+    let x_of = |value: f64| frame.left + value / scale.end * (frame.right - frame.left);
+    let middle = frame.middle(number);
     let mut path = String::new();
     for value in row.values {
         // A line of no length with round ends: a dot in few bytes.
-        push(&mut path, format_args!("M{:.1} {middle}h0", at(*value)));
+        push(&mut path, format_args!("M{:.1} {middle}h0", x_of(*value)));
     }
-    let (x, from, to) = (at(row.median), middle - 8.0, middle + 8.0);
-    let said = row.median_text;
+    let (x, top, bottom) = (x_of(row.median), middle - 8.0, middle + 8.0);
+    let median = row.median_text;
     push(
         svg,
         format_args!(
             "<path class=\"dots\" d=\"{path}\"/>\
-             <path class=\"mid\" d=\"M{x:.1} {from}V{to}\"><title>median {said}</title></path>"
+             <path class=\"mid\" d=\"M{x:.1} {top}V{bottom}\"><title>median {median}</title></path>"
         ),
     );
 }
