@@ -103,12 +103,11 @@ impl Jars {
             .output()
             .map_err(|error| io::Error::new(error.kind(), format!("cannot run mvn: {error}")))?;
         if !output.status.success() {
-            let said = [output.stdout, output.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
-            let what = self.folder;
-            return Err(io::Error::other(format!(
-                "mvn could not fetch the {what}\n{said}"
-            )));
+            let bytes = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&bytes);
+            let jars = self.folder;
+            let what = format!("mvn could not fetch the {jars}\n{said}");
+            return Err(io::Error::other(what));
         }
         // The last step: where this file is, all jars are.
         fs::write(folder.join(STAMP), self.list)

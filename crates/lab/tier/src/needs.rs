@@ -60,21 +60,21 @@ pub fn install(packages: &[String]) -> Result<(), InstallFault> {
         packages: packages.to_vec(),
         said,
     };
-    let shell = ["sh", "-c", INSTALL, "sh"];
     let mut command = if geteuid().is_root() {
-        Command::new(shell[0])
+        Command::new("sh")
     } else {
-        let mut command = Command::new("sudo");
-        command.args(["-n", shell[0]]);
-        command
+        // Without a password, sudo fails instead of asking for it.
+        let mut sudo = Command::new("sudo");
+        sudo.args(["-n", "sh"]);
+        sudo
     };
-    let ran: io::Result<_> = command.args(&shell[1..]).args(packages).output();
-    let output = ran.map_err(|error| fault(error.to_string()))?;
+    let result: io::Result<_> = command.args(["-c", INSTALL, "sh"]).args(packages).output();
+    let output = result.map_err(|error| fault(error.to_string()))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = [output.stdout, output.stderr].concat();
-    Err(fault(String::from_utf8_lossy(&said).trim().to_owned()))
+    let bytes = [output.stdout, output.stderr].concat();
+    Err(fault(String::from_utf8_lossy(&bytes).trim().to_owned()))
 }
 
 /// A message with what is missing and what to do.

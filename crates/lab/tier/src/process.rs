@@ -192,8 +192,9 @@ impl Process {
             .create(true)
             .append(true)
             .open(directory.join(LOG))?;
-        let looked_at = usize::try_from(log.metadata()?.len()).unwrap_or(usize::MAX);
-        let twin = log.try_clone()?;
+        // The log of an earlier server of this name is not searched.
+        let log_begins = usize::try_from(log.metadata()?.len()).unwrap_or(usize::MAX);
+        let log_for_stderr = log.try_clone()?;
         let job = Job {
             name,
             core,
@@ -203,7 +204,7 @@ impl Process {
         };
         let task = Task::start(space, &job, |command| {
             command.current_dir(&directory);
-            command.stdout(log).stderr(twin);
+            command.stdout(log).stderr(log_for_stderr);
         })?;
         let jvm = target.jvm().then(|| JvmReader::new(task.id()));
         let process = Self {
@@ -213,8 +214,8 @@ impl Process {
             addresses,
             directory,
             jvm,
-            looked_at,
-            looked_at_capped: looked_at,
+            looked_at: log_begins,
+            looked_at_capped: log_begins,
         };
         process.wait_until_ready()?;
         Ok(process)
@@ -225,19 +226,23 @@ impl Process {
         let ready = &self.server.ready;
         let address = self.address(&ready.port);
         let mut last = String::new();
-        let mut one_try = || match (ready::ask(address, ready), self.task.ended()) {
-            (Ok(()), _) => Some(WaitEnd::Ready),
-            (Err(_), Some(how)) => Some(WaitEnd::Ended(how)),
-            (Err(_), None) if self.task.space().is_interrupted() => Some(WaitEnd::Interrupted),
-            (Err(what), None) => {
-                last = what;
-                None
+        let mut test_once = || {
+            let Err(what) = ready::ask(address, ready) else {
+                return Some(WaitEnd::Ready);
+            };
+            if let Some(how) = self.task.ended() {
+                return Some(WaitEnd::Ended(how));
             }
+            if self.task.space().is_interrupted() {
+                return Some(WaitEnd::Interrupted);
+            }
+            last = what;
+            None
         };
         let patience = Patience::of(ready.within);
-        let found = self.task.space().inside(|| patience.wait(&mut one_try))?;
+        let end = self.task.space().inside(|| patience.wait(&mut test_once))?;
         let name = self.name.clone();
-        match found {
+        match end {
             Some(WaitEnd::Ready) => Ok(()),
             Some(WaitEnd::Interrupted) => Err(StartFault::Interrupted { name }),
             Some(WaitEnd::Ended(how)) => Err(StartFault::Ended {
@@ -290,8 +295,11 @@ impl Process {
     /// The server's target has no such port.
     #[must_use]
     pub fn address(&self, port: &str) -> SocketAddr {
-        let found = self.addresses.iter().find(|(name, _)| name == port);
-        found.expect("a port of the target").1
+        let mut addresses = self.addresses.iter();
+        let (_, address) = addresses
+            .find(|(name, _)| name == port)
+            .expect("a port of the target");
+        *address
     }
 
     /// The names and addresses of all ports of the server; a target with copies has several addresses of one name.
@@ -312,10 +320,13 @@ impl Process {
     /// The URLs of all copies of the port `port`.
     #[must_use]
     pub fn urls(&self, port: &str) -> Vec<String> {
-        let of = |(name, address): &(String, SocketAddr)| {
-            (name == port).then(|| format!("{name}://{address}"))
-        };
-        self.addresses.iter().filter_map(of).collect()
+        let mut urls = Vec::new();
+        for (name, address) in &self.addresses {
+            if name == port {
+                urls.push(format!("{name}://{address}"));
+            }
+        }
+        urls
     }
 
     /// The port numbers of all addresses of the server.
@@ -365,32 +376,36 @@ impl Process {
     /// The new lines of the log that make a run with this server worthless: whole lines since the
     /// last call or the start.
     pub fn alarms(&mut self) -> Vec<String> {
-        let (mut found, end) = self.lines_with(&self.server.alarms, self.looked_at);
+        let (mut lines, end) = self.lines_with(&self.server.alarms, self.looked_at);
         self.looked_at = end;
         // A program may log as an error that it has reached a maximum.
         let capped = &self.server.capped;
-        found.retain(|line| !capped.iter().any(|word| line.contains(word.as_str())));
-        found
+        lines.retain(|line| !capped.iter().any(|word| line.contains(word.as_str())));
+        lines
     }
 
     /// The new lines of the log that say that the server has reached a maximum of its own, such as
     /// that of its workers: whole lines since the last call or the start.
     pub fn capped(&mut self) -> Vec<String> {
-        let (found, end) = self.lines_with(&self.server.capped, self.looked_at_capped);
+        let (lines, end) = self.lines_with(&self.server.capped, self.looked_at_capped);
         self.looked_at_capped = end;
-        found
+        lines
     }
 
     /// The whole lines of the log from byte `from` on that have one of `words`, and the end of the last whole line.
     fn lines_with(&self, words: &[String], from: usize) -> (Vec<String>, usize) {
-        let said = self.log_bytes();
-        let new = said.get(from..).unwrap_or_default();
-        let whole = new.iter().rposition(|byte| *byte == b'\n');
-        let new = &new[..whole.map_or(0, |end| end + 1)];
-        let has = |line: &&str| words.iter().any(|word| line.contains(word.as_str()));
-        let text = String::from_utf8_lossy(new);
-        let found = text.lines().filter(has).map(str::to_owned).collect();
-        (found, from + new.len())
+        let log = self.log_bytes();
+        let new = log.get(from..).unwrap_or_default();
+        let last_line_end = new.iter().rposition(|byte| *byte == b'\n');
+        let whole_lines = &new[..last_line_end.map_or(0, |end| end + 1)];
+        let text = String::from_utf8_lossy(whole_lines);
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            if words.iter().any(|word| line.contains(word.as_str())) {
+                lines.push(line.to_owned());
+            }
+        }
+        (lines, from + whole_lines.len())
     }
 
     /// The exit status or signal of the process that was started; `None` while any process of the
@@ -398,8 +413,9 @@ impl Process {
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         let how = self.task.ended()?;
-        let living = self.group().is_some() && !self.processes().is_empty();
-        (!living).then_some(how)
+        // Without a group, the processes of a server that has ended are not known.
+        let has_processes = self.group().is_some() && !self.processes().is_empty();
+        (!has_processes).then_some(how)
     }
 
     /// Makes the server read its configuration anew, and waits until its log says that it has.
@@ -420,30 +436,35 @@ impl Process {
 
     /// Starts an action, and waits until the log says that it is done.
     fn act(&self, action: &'static str, how: Option<&Action>) -> Result<(), StartFault> {
-        let name = || self.name.clone();
-        let Action { way, done } = how.ok_or_else(|| {
-            let name = name();
-            StartFault::NoAction { name, action }
-        })?;
-        let before = self.log_bytes().len();
+        let name = self.name.clone();
+        let Some(Action { way, done }) = how else {
+            return Err(StartFault::NoAction { name, action });
+        };
+        let log_before = self.log_bytes().len();
         let is_done = || {
-            let said = self.log_bytes();
-            let new = String::from_utf8_lossy(said.get(before..)?);
+            let log = self.log_bytes();
+            let new = String::from_utf8_lossy(log.get(log_before..)?);
             new.contains(done).then_some(())
         };
-        let found = match way {
-            // HAProxy's master loses a signal that comes while it executes itself anew.
-            Way::Signal(signal) => (0..ACTION.as_secs() / AGAIN.as_secs()).find_map(|_| {
-                self.task.signal(*signal);
-                Patience::of(AGAIN).wait(is_done)
-            }),
+        match way {
+            // HAProxy's master loses a signal that comes while it executes itself anew, so it is sent again.
+            Way::Signal(signal) => {
+                for _ in 0..ACTION.as_secs() / AGAIN.as_secs() {
+                    self.task.signal(*signal);
+                    if Patience::of(AGAIN).wait(is_done).is_some() {
+                        return Ok(());
+                    }
+                }
+            }
             Way::Command(command) => {
                 self.command_beside(action, command)?;
-                Patience::of(ACTION).wait(is_done)
+                if Patience::of(ACTION).wait(is_done).is_some() {
+                    return Ok(());
+                }
             }
-        };
-        found.ok_or_else(|| StartFault::NotDone {
-            name: name(),
+        }
+        Err(StartFault::NotDone {
+            name,
             action,
             within: ACTION,
             done: done.clone(),
@@ -467,8 +488,8 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        let ran = self.task.space().inside(|| command.status())?;
-        let status = ran.map_err(|source| StartFault::Spawn {
+        let result = self.task.space().inside(|| command.status())?;
+        let status = result.map_err(|source| StartFault::Spawn {
             program: program.clone(),
             source,
         })?;
@@ -546,15 +567,18 @@ fn version(command: &[String]) -> String {
         .args(arguments)
         .stdin(Stdio::null())
         .output();
-    let said = output.map(|output| [output.stdout, output.stderr].concat());
-    String::from_utf8_lossy(&said.unwrap_or_default())
-        .trim()
-        .to_owned()
+    let Ok(output) = output else {
+        return String::new();
+    };
+    // Some programs print their version to standard error.
+    let bytes = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
 /// The file with the server's standard output and standard error.
 const LOG: &str = "output.log";
 const LAST_LINES: usize = 20;
+/// The time in which an action must be done.
 const ACTION: Duration = Duration::from_secs(60);
 /// The time without an effect after which a signal is sent again.
 const AGAIN: Duration = Duration::from_secs(3);

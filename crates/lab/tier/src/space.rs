@@ -164,8 +164,8 @@ impl Space {
     /// # Errors
     /// There is no such sysctl, or it may not be read.
     pub fn sysctl(&self, name: &str) -> Result<String, SpaceFault> {
-        let text = self.inside(|| fs::read_to_string(sysctl_file(name)))?;
-        let text = text.map_err(|source| SpaceFault::Sysctl {
+        let result = self.inside(|| fs::read_to_string(sysctl_file(name)))?;
+        let text = result.map_err(|source| SpaceFault::Sysctl {
             name: name.to_owned(),
             source,
         })?;
@@ -178,13 +178,13 @@ impl Space {
     /// There is no such sysctl, or its value is wrong; it is not one of a network (`net.`); or the
     /// space is shared, so that it would change the whole machine.
     pub fn set_sysctl(&self, name: &str, value: &str) -> Result<(), SpaceFault> {
-        let refused = |what: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
-        let done = if self.0.namespace.is_none() || !name.starts_with("net.") {
-            refused("it would be set for the whole machine, which a run does not do")
+        let result = if self.0.namespace.is_none() || !name.starts_with("net.") {
+            let what = "it would be set for the whole machine, which a run does not do";
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
         } else {
             self.inside(|| fs::write(sysctl_file(name), value))?
         };
-        done.map_err(|source| SpaceFault::Sysctl {
+        result.map_err(|source| SpaceFault::Sysctl {
             name: name.to_owned(),
             source,
         })

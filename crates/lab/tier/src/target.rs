@@ -72,8 +72,8 @@ impl Target {
             return Err(report);
         };
         for (name, param) in &file.param {
-            let given = default(param.get_ref());
-            if let Err(what) = check::value(name, param.get_ref(), &given) {
+            let value = default(param.get_ref());
+            if let Err(what) = check::value(name, param.get_ref(), &value) {
                 report.push(Finding::fault(what, param.span()));
             }
         }
@@ -83,14 +83,14 @@ impl Target {
             }
         }
         check::keys(&file, &mut report);
-        let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
-        let templates = templates.iter().map(own).collect();
-        let (place, text) = (place.to_owned(), text.to_owned());
+        let templates = templates.iter();
         report.or(Self {
             file,
-            place,
-            text,
-            templates,
+            place: place.to_owned(),
+            text: text.to_owned(),
+            templates: templates
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                .collect(),
         })
     }
 
@@ -105,21 +105,22 @@ impl Target {
             };
             std::fs::read_to_string(path).map_err(fault)
         };
+        let place = path.display().to_string();
         let text = read(path)?;
-        let names: File = match toml::from_str(&text) {
-            Ok(file) => file,
-            Err(_) => return Self::parse(&path.display().to_string(), &text, &[]),
+        // The file is read once before it is parsed, for the names of its templates.
+        let Ok(file) = toml::from_str::<File>(&text) else {
+            return Self::parse(&place, &text, &[]);
         };
         let mut templates = Vec::new();
-        for name in names.file.into_iter().filter_map(|file| file.template) {
+        for name in file.file.into_iter().filter_map(|file| file.template) {
             let body = read(&path.with_file_name(&name))?;
             templates.push((name, body));
         }
-        let templates: Vec<(&str, &str)> = templates
+        let borrowed: Vec<(&str, &str)> = templates
             .iter()
             .map(|(name, body)| (name.as_str(), body.as_str()))
             .collect();
-        Self::parse(&path.display().to_string(), &text, &templates)
+        Self::parse(&place, &text, &borrowed)
     }
 
     /// The target's name.
@@ -175,10 +176,12 @@ impl Target {
         let mut report = self.report();
         let mut names = Names::new();
         for (name, param) in &self.file.param {
-            let given = set.iter().rev().find(|(key, _)| key == name);
-            let given =
-                given.map_or_else(|| default(param.get_ref()), |(_, text)| (*text).to_owned());
-            match check::value(name, param.get_ref(), &given) {
+            // Of several values, the last one counts.
+            let text = match set.iter().rev().find(|(key, _)| key == name) {
+                Some((_, text)) => (*text).to_owned(),
+                None => default(param.get_ref()),
+            };
+            match check::value(name, param.get_ref(), &text) {
                 Ok(value) => drop(names.insert(name.clone(), value)),
                 Err(what) => report.push(Finding::absence(what)),
             }
@@ -216,6 +219,7 @@ impl Settings {
     }
 }
 
+/// The default value as text.
 fn default(param: &ParamKeys) -> String {
     match &param.default {
         toml::Value::String(text) => text.clone(),

@@ -77,8 +77,11 @@ impl Task {
         job: &Job<'_>,
         output: impl FnOnce(&mut Command),
     ) -> Result<Self, StartFault> {
-        let mut group = space.group().map(|all| all.child(job.name)).transpose()?;
-        if let Some((group, limit)) = group.as_mut().zip(job.limit) {
+        let mut group = match space.group() {
+            Some(space_group) => Some(space_group.child(job.name)?),
+            None => None,
+        };
+        if let (Some(group), Some(limit)) = (&mut group, job.limit) {
             group.limit(limit)?;
         }
         let mut words = Vec::new();
@@ -103,12 +106,11 @@ impl Task {
         // A Java virtual machine would print that it uses this variable's options, and they would change the run.
         command.env_remove("JAVA_TOOL_OPTIONS");
         output(&mut command);
-        let child = space
-            .inside(|| command.spawn())?
-            .map_err(|source| StartFault::Spawn {
-                program: program.clone(),
-                source,
-            })?;
+        let result = space.inside(|| command.spawn())?;
+        let child = result.map_err(|source| StartFault::Spawn {
+            program: program.clone(),
+            source,
+        })?;
         if group.is_none() {
             space.guard().watch(child.id());
         }
@@ -134,11 +136,12 @@ impl Task {
     /// The ids of all processes of the program now.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
-        let found = match &self.group {
+        let ids = match &self.group {
             Some(group) => group.processes().ok(),
             None => process::tree(self.child.id()).ok(),
         };
-        found.unwrap_or_default()
+        // They cannot be read once the program has ended.
+        ids.unwrap_or_default()
     }
 
     /// The end of the process that was started, such as `exit status 1` or `signal 9`; `None` while
@@ -146,7 +149,7 @@ impl Task {
     #[must_use]
     pub fn ended(&self) -> Option<String> {
         match self.exit_status() {
-            Ok(status) => status.map(|status| said(&status)),
+            Ok(status) => status.map(|status| status_words(&status)),
             Err(_) => Some("an end that was waited for already".to_owned()),
         }
     }
@@ -199,7 +202,7 @@ impl Drop for Task {
     }
 }
 
-fn said(status: &WaitIdStatus) -> String {
+fn status_words(status: &WaitIdStatus) -> String {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

@@ -89,18 +89,19 @@ fn milliseconds(text: &str) -> Result<u64, Error> {
 
 /// The scheme and the address of a backend's URL.
 fn parts(url: &str) -> Result<(String, String), Error> {
-    let parts = backend(url).map(|(scheme, address)| (scheme.to_owned(), address.to_owned()));
-    parts.ok_or_else(|| refused(format!("`{url}` is not a backend's URL")))
+    match backend(url) {
+        Some((scheme, address)) => Ok((scheme.to_owned(), address.to_owned())),
+        None => Err(refused(format!("`{url}` is not a backend's URL"))),
+    }
 }
 
 /// The host and the port of `host:port`, or of a URL that has them.
 fn split(text: &str) -> Result<(String, String), Error> {
     let address = backend(text).map_or(text, |(_, address)| address);
-    let parts = address
-        .rsplit_once(':')
-        .filter(|(_, port)| port.parse::<u16>().is_ok());
-    let (host, port) = parts.ok_or_else(|| refused(format!("`{address}` is not HOST:PORT")))?;
-    Ok((host.to_owned(), port.to_owned()))
+    match address.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => Ok((host.to_owned(), port.to_owned())),
+        _ => Err(refused(format!("`{address}` is not HOST:PORT"))),
+    }
 }
 
 fn refused(what: impl Into<std::borrow::Cow<'static, str>>) -> Error {

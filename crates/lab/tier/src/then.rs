@@ -160,11 +160,13 @@ impl OldSoftware {
 
     /// The packages that must be installed for the build.
     fn packages(&self) -> Vec<Need> {
-        let own = self.needs.iter().map(String::as_str);
-        let all = BUILD_PACKAGES.iter().copied().chain(own);
-        let proof = |package: &str| format!("/usr/share/doc/{package}");
-        all.map(|package| needs::package(package, &proof(package)))
-            .collect()
+        let of_software = self.needs.iter().map(String::as_str);
+        let mut packages = Vec::new();
+        for name in BUILD_PACKAGES.into_iter().chain(of_software) {
+            // Each Debian package has such a folder.
+            packages.push(needs::package(name, &format!("/usr/share/doc/{name}")));
+        }
+        packages
     }
 
     /// Puts the trees of all sources where they belong below `root`.
@@ -172,16 +174,16 @@ impl OldSoftware {
         let candidates = candidates(places)?;
         let mut missing = Vec::new();
         for source in &self.source {
-            let at = root.join(&source.at);
-            fs::create_dir_all(&at)?;
-            let mut found = false;
+            let folder = root.join(&source.at);
+            fs::create_dir_all(&folder)?;
+            let mut is_unpacked = false;
             for candidate in &candidates {
-                if candidate.unpack(&source.tree, &at)? {
-                    found = true;
+                if candidate.unpack(&source.tree, &folder)? {
+                    is_unpacked = true;
                     break;
                 }
             }
-            if !found {
+            if !is_unpacked {
                 missing.push(source.clone());
             }
         }
@@ -281,9 +283,11 @@ impl Candidate {
         tar.arg("-xf").arg(path).arg("-C").arg(unpacked.path());
         succeed(&mut tar)?;
         // Archives of a release have everything in one directory, named after the version.
-        let mut entries = fs::read_dir(unpacked.path())?.collect::<io::Result<Vec<_>>>()?;
-        let only = entries.pop().filter(|_| entries.is_empty());
-        let root = only.map_or_else(|| unpacked.path().to_owned(), |entry| entry.path());
+        let entries = fs::read_dir(unpacked.path())?.collect::<io::Result<Vec<_>>>()?;
+        let root = match &entries[..] {
+            [directory] => directory.path(),
+            _ => unpacked.path().to_owned(),
+        };
         Ok(Some(Self::Archive {
             tree: tree_of(&root)?,
             root,
@@ -291,37 +295,31 @@ impl Candidate {
         }))
     }
 
-    /// Copies the tree with this checksum to `at`; returns whether it is in this clone or archive.
-    fn unpack(&self, tree: &str, at: &Path) -> io::Result<bool> {
+    /// Copies the tree with this checksum to `folder`; returns whether it is in this clone or archive.
+    fn unpack(&self, tree: &str, folder: &Path) -> io::Result<bool> {
         match self {
             Self::Clone(clone) => {
                 let object = format!("{tree}^{{tree}}");
-                if !git(clone)
-                    .args(["cat-file", "-e", &object])
-                    .output()?
-                    .status
-                    .success()
-                {
+                let check = git(clone).args(["cat-file", "-e", &object]).output()?;
+                if !check.status.success() {
                     return Ok(false);
                 }
-                let archive = at.join(".archive.tar");
+                let archive = folder.join(".archive.tar");
                 succeed(git(clone).arg("archive").arg("-o").arg(&archive).arg(tree))?;
-                succeed(
-                    Command::new("tar")
-                        .arg("-xf")
-                        .arg(&archive)
-                        .arg("-C")
-                        .arg(at),
-                )?;
+                let mut tar = Command::new("tar");
+                succeed(tar.arg("-xf").arg(&archive).arg("-C").arg(folder))?;
                 fs::remove_file(archive)?;
             }
             Self::Archive {
-                tree: own, root, ..
+                tree: of_archive,
+                root,
+                ..
             } => {
-                if own != tree {
+                if of_archive != tree {
                     return Ok(false);
                 }
-                succeed(Command::new("cp").arg("-a").arg(root.join(".")).arg(at))?;
+                let mut copy = Command::new("cp");
+                succeed(copy.arg("-a").arg(root.join(".")).arg(folder))?;
             }
         }
         Ok(true)
@@ -351,7 +349,7 @@ fn candidates(places: &[PathBuf]) -> io::Result<Vec<Candidate>> {
 /// Git's checksum of the tree of the files in `root`.
 fn tree_of(root: &Path) -> io::Result<String> {
     let repository = tempfile::tempdir()?;
-    let own = |arguments: &[&str]| {
+    let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
         command.args(arguments).current_dir(root);
         command
@@ -359,16 +357,16 @@ fn tree_of(root: &Path) -> io::Result<String> {
             .env("GIT_WORK_TREE", root);
         succeed(&mut command)
     };
-    own(&["init", "--quiet"])?;
+    git(&["init", "--quiet"])?;
     fs::create_dir_all(repository.path().join("info"))?;
     // Files are added byte for byte, whatever their attributes and the user's settings say about line ends.
     fs::write(
         repository.path().join("info/attributes"),
         "* -text -ident -filter\n",
     )?;
-    own(&["add", "--all", "--force", "."])?;
-    let said = own(&["write-tree"])?.stdout;
-    Ok(String::from_utf8_lossy(&said).trim().to_owned())
+    git(&["add", "--all", "--force", "."])?;
+    let checksum = git(&["write-tree"])?.stdout;
+    Ok(String::from_utf8_lossy(&checksum).trim().to_owned())
 }
 
 /// Git in the clone at `path`, which may belong to another user.

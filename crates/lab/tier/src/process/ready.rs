@@ -20,14 +20,15 @@ pub(super) fn ask(address: SocketAddr, ready: &Ready) -> Result<(), String> {
     let host = address.to_string();
     let request = ClientRequest::get(path, &host);
     let limit = HEAD_MAX + ready.length.unwrap_or(HEAD_MAX);
-    let answer = client.ask(&request, limit, |_| ());
-    let judged = answer
-        .map_err(|error| error.to_string())
-        .and_then(|answer| judge(answer.head.status.as_u16(), answer.body_bytes, ready));
-    judged.map_err(|what| format!("GET {path} of {address}: {what}"))
+    let result = match client.ask(&request, limit, |_| ()) {
+        Ok(answer) => check(answer.head.status.as_u16(), answer.body_bytes, ready),
+        Err(error) => Err(error.to_string()),
+    };
+    result.map_err(|what| format!("GET {path} of {address}: {what}"))
 }
 
-fn judge(status: u16, length: u64, ready: &Ready) -> Result<(), String> {
+/// Checks the status and the length of the body.
+fn check(status: u16, length: u64, ready: &Ready) -> Result<(), String> {
     if status != ready.status {
         return Err(format!("status {status}, {} is expected", ready.status));
     }
@@ -57,11 +58,11 @@ mod tests {
             length,
             within: ONE_TRY,
         };
-        assert_eq!(judge(200, 5, &ready(None)), Ok(()));
-        assert_eq!(judge(200, 5, &ready(Some(5))), Ok(()));
-        let fault = judge(200, 5, &ready(Some(6))).unwrap_err();
+        assert_eq!(check(200, 5, &ready(None)), Ok(()));
+        assert_eq!(check(200, 5, &ready(Some(5))), Ok(()));
+        let fault = check(200, 5, &ready(Some(6))).unwrap_err();
         assert_eq!(fault, "a body of 5 bytes or more, 6 are expected");
-        let fault = judge(503, 0, &ready(None)).unwrap_err();
+        let fault = check(503, 0, &ready(None)).unwrap_err();
         assert_eq!(fault, "status 503, 200 is expected");
     }
 }

@@ -30,11 +30,11 @@ impl Guard {
         directory: &Path,
     ) -> io::Result<Self> {
         let twin = group.and_then(Group::twin).unwrap_or_default();
-        let group = group.map_or_else(|| Path::new(""), Group::path);
+        let group_path = group.map_or_else(|| Path::new(""), Group::path);
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", SCRIPT, "catamaran-guard"])
-            .arg(group)
+            .arg(group_path)
             .arg(namespace.map_or("", Namespace::name))
             .arg(directory)
             .arg(twin)

@@ -26,8 +26,10 @@ impl Namespace {
             name: name.to_owned(),
             file,
         };
-        let up = ip(name, &["-netns", name, "link", "set", "lo", "up"]);
-        up.inspect_err(|_| namespace.delete())?;
+        if let Err(fault) = ip(name, &["-netns", name, "link", "set", "lo", "up"]) {
+            namespace.delete();
+            return Err(fault);
+        }
         Ok(namespace)
     }
 
@@ -37,14 +39,14 @@ impl Namespace {
 
     /// Runs `work` on a thread of its own, which enters the namespace: a thread that has entered cannot return.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SpaceFault> {
-        let entered = || {
+        let enter_and_work = || {
             let kind = Some(LinkNameSpaceType::Network);
             move_into_link_name_space(self.file.as_fd(), kind)?;
             Ok::<T, rustix::io::Errno>(work())
         };
-        let joined = thread::scope(|scope| scope.spawn(entered).join());
-        let done = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        done.map_err(|error| fault(&self.name, error))
+        let joined = thread::scope(|scope| scope.spawn(enter_and_work).join());
+        let result = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        result.map_err(|error| fault(&self.name, error))
     }
 
     /// Deletes the namespace's name. The kernel removes the namespace when its last process and socket are gone.

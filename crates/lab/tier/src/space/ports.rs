@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 #[derive(Debug)]
 pub(super) struct Ports {
     /// Whether the network is the space's own, so that all its ports are free.
-    own: bool,
+    is_own_network: bool,
     /// The addresses of each server by its name, with the names of its ports.
-    given: BTreeMap<String, Vec<(String, SocketAddr)>>,
+    by_server: BTreeMap<String, Vec<(String, SocketAddr)>>,
     next: u16,
 }
 
@@ -17,11 +17,10 @@ impl Ports {
     /// The ports for servers in a network of its own, in the syntax of `ip_local_reserved_ports`.
     pub(super) const RESERVED: &str = "8001-8256";
 
-    pub(super) fn new(own: bool) -> Self {
-        let given = BTreeMap::new();
+    pub(super) fn new(is_own_network: bool) -> Self {
         Self {
-            own,
-            given,
+            is_own_network,
+            by_server: BTreeMap::new(),
             next: FIRST,
         }
     }
@@ -34,16 +33,16 @@ impl Ports {
         server: &str,
         wanted: &[String],
     ) -> io::Result<Vec<(String, SocketAddr)>> {
-        let has_wanted_names =
-            |known: &&Vec<(String, SocketAddr)>| known.iter().map(|(name, _)| name).eq(wanted);
-        if let Some(known) = self.given.get(server).filter(has_wanted_names) {
+        if let Some(known) = self.by_server.get(server)
+            && known.iter().map(|(name, _)| name).eq(wanted)
+        {
             return Ok(known.clone());
         }
         let mut addresses = Vec::new();
         // Listeners are kept until all ports are chosen, so that no two are the same.
         let mut listeners = Vec::new();
         for port in wanted {
-            let address = if self.own {
+            let address = if self.is_own_network {
                 self.next()?
             } else {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -53,7 +52,7 @@ impl Ports {
             };
             addresses.push((port.clone(), address));
         }
-        self.given.insert(server.to_owned(), addresses.clone());
+        self.by_server.insert(server.to_owned(), addresses.clone());
         Ok(addresses)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catamaran_toml_file::report::{Finding, Report};
 use minijinja::Value;
 
-use crate::file::{ActionKeys, File, Kind, ParamKeys};
+use crate::file::{File, Kind, ParamKeys};
 use crate::server::Signal;
 use crate::template;
 
@@ -48,17 +48,13 @@ pub(super) fn keys(file: &File, report: &mut Report) {
         }
     }
     for need in &file.needs {
-        let package = need.package.is_some() && need.proof.is_some();
-        let program = need.program.is_some();
-        if package == program || need.package.is_some() != need.proof.is_some() {
+        let keys = (&need.package, &need.proof, &need.program);
+        if !matches!(keys, (Some(_), Some(_), None) | (None, None, Some(_))) {
             fault("a need is either `package` with `proof`, or `program`".to_owned());
         }
     }
-    if let Some(port) = file
-        .ready
-        .port
-        .as_ref()
-        .filter(|port| !file.ports.contains(port))
+    if let Some(port) = &file.ready.port
+        && !file.ports.contains(port)
     {
         fault(format!("ready: there is no port {port}"));
     }
@@ -73,8 +69,8 @@ pub(super) fn keys(file: &File, report: &mut Report) {
             fault(format!("{key}: {error}"));
         }
     }
-    let signals = [&file.reload, &file.upgrade].into_iter().flatten();
-    let signals = signals.filter_map(|action| action.signal.as_deref());
+    let actions = [&file.reload, &file.upgrade].into_iter().flatten();
+    let signals = actions.filter_map(|action| action.signal.as_deref());
     for name in signals.chain(file.stop.signal.as_deref()) {
         if Signal::named(name).is_none() {
             fault(format!(
@@ -83,8 +79,11 @@ pub(super) fn keys(file: &File, report: &mut Report) {
         }
     }
     for (key, action) in [("reload", &file.reload), ("upgrade", &file.upgrade)] {
-        if action.as_ref().is_some_and(|action| !is_one(action)) {
-            fault(format!("{key} needs either `signal` or `command`"));
+        if let Some(action) = action {
+            let has_command = !action.command.is_empty();
+            if action.signal.is_some() == has_command {
+                fault(format!("{key} needs either `signal` or `command`"));
+            }
         }
     }
 }
@@ -92,8 +91,4 @@ pub(super) fn keys(file: &File, report: &mut Report) {
 /// Reads a duration from a key that is not a template.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     catamaran_units::parse_duration(text).map_err(|error| error.to_string())
-}
-
-fn is_one(action: &ActionKeys) -> bool {
-    action.signal.is_some() == action.command.is_empty()
 }

@@ -1,7 +1,6 @@
 //! Renders a target with settings: makes the files and the command of one server.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
@@ -19,12 +18,16 @@ impl Target {
     /// # Errors
     /// The number of copies cannot be rendered.
     pub fn ports(&self, settings: &Settings) -> Result<Vec<String>, Report> {
-        let mut text = Rendering::new(self, settings.0.clone());
-        let copies = self.file.copies.as_deref();
-        let copies = copies.map_or(1, |copies| text.number(copies, "copies"));
-        let each = |port: &String| std::iter::repeat_n(port.clone(), copies as usize);
-        let ports = self.file.ports.iter().flat_map(each).collect();
-        text.report.or(ports)
+        let mut renderer = TargetRenderer::new(self, settings.0.clone());
+        let copies = match &self.file.copies {
+            Some(text) => renderer.number(text, "copies"),
+            None => 1,
+        };
+        let mut ports = Vec::new();
+        for port in &self.file.ports {
+            ports.extend(std::iter::repeat_n(port.clone(), copies as usize));
+        }
+        renderer.report.or(ports)
     }
 
     /// Renders the server with these settings at `place`: its files and its commands.
@@ -33,30 +36,27 @@ impl Target {
     /// The report has all faults: ports without an address, templates that name something unknown,
     /// paths that lead out of the directory.
     pub fn render(&self, settings: &Settings, place: &Place<'_>) -> Result<Server, Report> {
-        let mut text = Rendering::new(self, settings.0.clone());
-        text.place(place);
+        let mut renderer = TargetRenderer::new(self, settings.0.clone());
+        renderer.add_names(place);
         let keys = &self.file;
+        let files = keys.file.iter();
         let server = Server {
-            files: keys
-                .file
-                .iter()
-                .map(|file| text.server_file(file))
-                .collect(),
-            command: text.words(&keys.command),
-            version: text.words(&keys.version),
+            files: files.map(|file| renderer.server_file(file)).collect(),
+            command: renderer.words(&keys.command),
+            version: renderer.words(&keys.version),
             needs: keys
                 .needs
                 .iter()
-                .filter_map(|need| text.need(need, place))
+                .filter_map(|need| renderer.need(need, place))
                 .collect(),
-            ready: text.ready(),
+            ready: renderer.ready(),
             stop: self.stop(),
-            reload: keys.reload.as_ref().map(|action| text.action(action)),
-            upgrade: keys.upgrade.as_ref().map(|action| text.action(action)),
+            reload: keys.reload.as_ref().map(|action| renderer.action(action)),
+            upgrade: keys.upgrade.as_ref().map(|action| renderer.action(action)),
             alarms: keys.alarms.clone(),
             capped: keys.capped.clone(),
         };
-        text.report.or(server)
+        renderer.report.or(server)
     }
 
     fn stop(&self) -> Stop {
@@ -69,13 +69,13 @@ impl Target {
 }
 
 /// Renders the texts of one target and collects the faults; a text with a fault becomes empty.
-struct Rendering<'a> {
+struct TargetRenderer<'a> {
     target: &'a Target,
     names: Names,
     report: Report,
 }
 
-impl<'a> Rendering<'a> {
+impl<'a> TargetRenderer<'a> {
     fn new(target: &'a Target, names: Names) -> Self {
         Self {
             target,
@@ -86,14 +86,14 @@ impl<'a> Rendering<'a> {
 
     /// Adds the names that templates have besides parameters: `dir`, each port as the
     /// `ADDRESS:PORT` of its first copy, `all.PORT` as the list of all copies, and `program.NAME`.
-    fn place(&mut self, place: &Place<'_>) {
+    fn add_names(&mut self, place: &Place<'_>) {
         let directory = place.directory.to_string_lossy();
         self.name("dir", Value::from(directory));
         let mut all = BTreeMap::new();
         for port in &self.target.file.ports {
-            let of_port = |(name, _): &&(String, SocketAddr)| name == port;
-            let addresses = place.ports.iter().filter(of_port);
-            let mut addresses: Vec<String> = addresses.map(|(_, it)| it.to_string()).collect();
+            let of_port = place.ports.iter().filter(|(name, _)| name == port);
+            let mut addresses: Vec<String> =
+                of_port.map(|(_, address)| address.to_string()).collect();
             if addresses.is_empty() {
                 self.fault(format!("no address for port {port}"));
                 // A port without an address is one fault; the placeholder keeps templates from reporting more.
@@ -103,8 +103,10 @@ impl<'a> Rendering<'a> {
             all.insert(port.as_str(), Value::from(addresses));
         }
         self.name("all", Value::from(all));
-        let path = |(name, path): (&String, &PathBuf)| (name.clone(), path.display().to_string());
-        let programs: BTreeMap<String, String> = place.programs.iter().map(path).collect();
+        let mut programs: BTreeMap<String, String> = BTreeMap::new();
+        for (name, path) in place.programs {
+            programs.insert(name.clone(), path.display().to_string());
+        }
         self.name("program", Value::from(programs));
     }
 
@@ -132,6 +134,7 @@ impl<'a> Rendering<'a> {
     fn number(&mut self, text: &str, key: &str) -> u64 {
         let rendered = self.inline(text);
         rendered.trim().parse().unwrap_or_else(|_| {
+            // An empty text may have had a fault, which is reported already.
             if !rendered.is_empty() {
                 self.fault(format!("{key} = {rendered}: it is a whole number from 0"));
             }
@@ -142,43 +145,48 @@ impl<'a> Rendering<'a> {
     /// Renders a file of the server. A path that leads out of its directory is a fault.
     fn server_file(&mut self, keys: &FileKeys) -> ServerFile {
         let path = PathBuf::from(self.inline(&keys.path));
-        let inner = |part: Component<'_>| matches!(part, Component::Normal(_));
-        if !path.components().all(inner) {
+        let mut parts = path.components();
+        if !parts.all(|part| matches!(part, Component::Normal(_))) {
             let path = path.display();
             self.fault(format!("the path {path} leads out of the directory"));
         }
         let template = keys.template.as_ref();
         let template = template.and_then(|name| self.target.templates.get_key_value(name));
         let text = match template {
-            Some((name, body)) => render(name, body, &self.names).unwrap_or_else(|fault| {
-                let start = self.report.add(name, body);
-                let line = fault.line(body);
-                let place = start + line.start..start + line.end;
-                self.report.push(Finding::fault(fault.what, place));
-                String::new()
-            }),
+            Some((name, body)) => self.template(name, body),
             None => self.inline(keys.text.as_deref().unwrap_or_default()),
         };
         ServerFile { path, text }
     }
 
+    /// Renders a template beside the target's file; empty after a fault, which is reported at its line.
+    fn template(&mut self, name: &str, body: &str) -> String {
+        render(name, body, &self.names).unwrap_or_else(|fault| {
+            let start = self.report.add(name, body);
+            let line = fault.line(body);
+            let range = start + line.start..start + line.end;
+            self.report.push(Finding::fault(fault.what, range));
+            String::new()
+        })
+    }
+
     /// Renders a requirement; `None` if its condition is not `true`.
     fn need(&mut self, keys: &NeedKeys, place: &Place<'_>) -> Option<Need> {
-        let when = keys.when.as_deref().map(|when| self.inline(when));
-        if !when.is_none_or(|when| when.eq_ignore_ascii_case("true")) {
+        if let Some(condition) = &keys.when
+            && !self.inline(condition).eq_ignore_ascii_case("true")
+        {
             return None;
         }
-        let (package, proof) = match &keys.program {
-            Some(program) => (
-                None,
-                place.programs.get(program).cloned().unwrap_or_default(),
-            ),
-            None => {
-                let proof = PathBuf::from(keys.proof.as_deref().unwrap_or_default());
-                (keys.package.clone(), proof)
-            }
-        };
-        Some(Need { package, proof })
+        Some(match &keys.program {
+            Some(program) => Need {
+                package: None,
+                proof: place.programs.get(program).cloned().unwrap_or_default(),
+            },
+            None => Need {
+                package: keys.package.clone(),
+                proof: PathBuf::from(keys.proof.as_deref().unwrap_or_default()),
+            },
+        })
     }
 
     fn ready(&mut self) -> Ready {
