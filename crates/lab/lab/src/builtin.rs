@@ -24,15 +24,13 @@ pub fn experiment(name: &str, form: impl Into<Form>) -> Result<Experiment, Repor
     if let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) {
         return Experiment::read(&format!("{name}.toml"), text, form);
     }
-    let fault = |what: String| Report::absence(name, what);
     if !Path::new(name).exists() {
-        let known: Vec<&str> = names().collect();
-        return Err(fault(format!(
-            "no experiment of that name, nor a file; there are {}",
-            known.join(", ")
-        )));
+        let known = names().collect::<Vec<_>>().join(", ");
+        let what = format!("no experiment of that name, nor a file; there are {known}");
+        return Err(Report::absence(name, what));
     }
-    let text = std::fs::read_to_string(name).map_err(|error| fault(error.to_string()))?;
+    let text =
+        std::fs::read_to_string(name).map_err(|error| Report::absence(name, error.to_string()))?;
     Experiment::read(name, &text, form)
 }
 
@@ -41,10 +39,10 @@ pub fn published_names() -> impl Iterator<Item = &'static str> {
     PUBLISHED.iter().map(|(name, _)| *name)
 }
 
+/// The published form of an experiment, which is a file of its own.
 fn published(name: &str, form: Form) -> Result<Experiment, Report> {
     let Some((_, text)) = PUBLISHED.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = published_names().collect();
-        let known = known.join(", ");
+        let known = published_names().collect::<Vec<_>>().join(", ");
         let what =
             format!("no experiment of ours has a published form of that name; there are {known}");
         return Err(Report::absence(name, what));

@@ -135,53 +135,61 @@ pub fn evaluate(experiment: &Experiment, runs: &[Run]) -> Vec<Outcome> {
     evaluate_starts(experiment, &StartSpans::of(experiment), runs)
 }
 
-/// Evaluates all claims; `lasting` has the number of rounds for which servers run.
-fn evaluate_starts(experiment: &Experiment, lasting: &StartSpans, runs: &[Run]) -> Vec<Outcome> {
+/// Evaluates all claims; `start_spans` has the number of rounds for which servers run.
+fn evaluate_starts(
+    experiment: &Experiment,
+    start_spans: &StartSpans,
+    runs: &[Run],
+) -> Vec<Outcome> {
     let passes = Passes::of(experiment, runs);
-    let drawn = |claim| move |case| (claim, case);
-    let cases = experiment
-        .claims
-        .iter()
-        .flat_map(|it| it.cases.iter().map(drawn(it)));
-    let estimates = cases.map(|about| passes.estimate(experiment, lasting, about));
-    conclude(experiment, estimates.collect())
+    let mut estimates = Vec::new();
+    for claim in &experiment.claims {
+        for case in &claim.cases {
+            estimates.push(passes.estimate(experiment, start_spans, claim, case));
+        }
+    }
+    conclude(experiment, estimates)
 }
 
 /// The outcomes of all cases, considering that several claims are on the same measure.
-fn conclude(experiment: &Experiment, drawn: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
-    let holds = hold(experiment, &drawn);
-    let question = |it: &CaseEstimate<'_>| it.claim.measure.base();
-    let questions: Vec<&str> = drawn.iter().map(question).collect();
-    let planted = planted::of(experiment, &drawn);
-    let finish = |(drawn, holm): (CaseEstimate<'_>, bool)| {
-        let is_of_question = |it: &&&str| **it == drawn.claim.measure.base();
-        let claims = questions.iter().filter(is_of_question).count();
-        drawn.finish(holm, claims)
-    };
-    let outcomes = drawn.into_iter().zip(holds).map(finish);
-    let with = |(outcome, planted)| Outcome { planted, ..outcome };
-    outcomes.zip(planted).map(with).collect()
+fn conclude(experiment: &Experiment, estimates: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
+    let holds = hold(experiment, &estimates);
+    let planted_ratios = planted::of(experiment, &estimates);
+    let mut question_sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    for estimate in &estimates {
+        *question_sizes
+            .entry(estimate.claim.measure.base())
+            .or_default() += 1;
+    }
+    let mut outcomes = Vec::new();
+    for ((estimate, holm), planted) in estimates.into_iter().zip(holds).zip(planted_ratios) {
+        let question_size = question_sizes[estimate.claim.measure.base()];
+        let outcome = estimate.finish(holm, question_size);
+        outcomes.push(Outcome { planted, ..outcome });
+    }
+    outcomes
 }
 
 /// Whether each case holds together with the other cases of its question. None does in the short form, whose warm-up is
 /// too short.
-fn hold(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<bool> {
+fn hold(experiment: &Experiment, estimates: &[CaseEstimate<'_>]) -> Vec<bool> {
     if experiment.is_quick {
-        return vec![false; drawn.len()];
+        return vec![false; estimates.len()];
     }
     let subject = experiment.subject();
-    let contenders = drawn
+    let contenders = estimates
         .iter()
-        .map(|it| it.claim.contender(it.case, it.p, subject));
+        .map(|estimate| estimate.claim.contender(estimate.case, estimate.p, subject));
     rule::hold(&contenders.collect::<Vec<_>>())
 }
 
 impl Claim {
-    /// A case of this claim with its p value, as one of those of its question.
+    /// A case of this claim with its p value, as one of those of its question. `subject` has the levels that the
+    /// source is about.
     fn contender(&self, case: &Case, p: f64, subject: Option<&Levels>) -> Contender<'_> {
         let mut each = case.each.iter();
         let is_of_subject =
-            each.all(|(name, level)| subject.is_some_and(|it| it.get(name) == Some(level)));
+            each.all(|(name, level)| subject.and_then(|levels| levels.get(name)) == Some(level));
         Contender {
             question: self.measure.base(),
             is_of_source: is_of_subject && self.published_of(&case.each).is_some(),
@@ -196,9 +204,10 @@ impl Claim {
 pub fn is_decided(experiment: &Experiment, runs: &[Run]) -> bool {
     let outcomes = evaluate(experiment, runs);
     let is_open = |outcome: &Outcome| {
-        let is_screened = outcome.gates.iter().any(|it| it.gate == SCREENED);
-        let open = [Verdict::Suggests, Verdict::NotShown, Verdict::TooFew];
-        open.contains(&outcome.verdict) && !is_screened
+        // Further rounds are not made for cells that only the screen measured.
+        let is_screened = outcome.gates.iter().any(|fired| fired.gate == SCREENED);
+        let open_verdicts = [Verdict::Suggests, Verdict::NotShown, Verdict::TooFew];
+        open_verdicts.contains(&outcome.verdict) && !is_screened
     };
     !outcomes.is_empty() && !outcomes.iter().any(is_open)
 }
@@ -219,7 +228,7 @@ struct CaseEstimate<'a> {
     starts_min: usize,
     gates: Vec<GateFinding>,
     /// One of the gates because of which rounds are left out; `None`: no round is.
-    taken: Option<GateFinding>,
+    left_out_by: Option<GateFinding>,
     /// See [`Outcome::left_out`].
     left_out: BTreeMap<String, usize>,
     /// The sums of the measure on both sides, if it is a count that is mostly 0; else `None`.
@@ -227,31 +236,38 @@ struct CaseEstimate<'a> {
     survivors: Vec<Survival>,
 }
 
+/// The valid runs, by cell and round.
 type Runs<'a> = BTreeMap<(usize, usize), &'a Run>;
 
+/// The number of rounds up to the last one that has a run.
+fn rounds_of(runs: &Runs<'_>) -> usize {
+    runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0)
+}
+
 impl<'a> CaseEstimate<'a> {
+    /// The estimate by the valid runs of a pass. `survivors` stays empty, since it needs the void runs too.
     fn of(
         experiment: &Experiment,
-        lasting: &StartSpans,
-        about: (&'a Claim, &'a Case),
+        start_spans: &StartSpans,
+        claim: &'a Claim,
+        case: &'a Case,
         pass: &Pass<'_>,
     ) -> Self {
-        let (claim, case) = about;
         let runs = &pass.valid;
         let measure = &claim.measure;
-        let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
-        let ratio = |round| {
-            let value = ratio(&case.contrasts, measure, round, runs)?;
-            Some(Ratio { round, value })
-        };
-        let ratios: Vec<Ratio> = (0..rounds).filter_map(ratio).collect();
-        let starts = lasting.sample(case, &ratios, runs);
-        let counted = ratios.iter().map(|ratio| ratio.round);
-        let bias = bias::of_case(&case.contrasts, measure, counted, runs);
-        let mut gates = beside(claim, &case.contrasts, runs);
+        let mut ratios = Vec::new();
+        for round in 0..rounds_of(runs) {
+            if let Some(value) = ratio(&case.contrasts, measure, round, runs) {
+                ratios.push(Ratio { round, value });
+            }
+        }
+        let starts = start_spans.sample(case, &ratios, runs);
+        let rounds = ratios.iter().map(|ratio| ratio.round);
+        let bias = bias::of_case(&case.contrasts, measure, rounds, runs);
+        let mut gates = pair_findings(claim, &case.contrasts, runs);
         let subject = CaseSubject {
             experiment,
-            lasting,
+            start_spans,
             claim,
             case,
             runs,
@@ -260,6 +276,7 @@ impl<'a> CaseEstimate<'a> {
         gates.extend(subject.check());
         gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
         let test = rule::test(&starts, &pass.spent, bias);
+        let is_count = measure.record().is_mostly_zero;
         Self {
             claim,
             case,
@@ -268,38 +285,39 @@ impl<'a> CaseEstimate<'a> {
             p: test.p,
             starts_min: rule::starts_min(&pass.spent),
             gates,
-            taken: taken(&case.contrasts, measure, runs),
+            left_out_by: gate_of_left_out(&case.contrasts, measure, runs),
             left_out: left_out(&case.contrasts, measure, runs),
-            counts: measure
-                .record()
-                .is_mostly_zero
-                .then(|| counts(measure, case, runs)),
+            counts: is_count.then(|| counts(measure, case, runs)),
             ratios,
             starts,
             survivors: Vec::new(),
         }
     }
 
-    /// Notes how many runs each cell has lost, and adds the gate on that. `all` are the runs of the pass, void ones
+    /// Notes how many runs each cell has lost, and adds the gate on that. `runs` has all runs of the pass, void ones
     /// included.
-    fn survive(&mut self, experiment: &Experiment, all: &[&Run]) {
-        self.survivors = survivors::of_case(experiment, &self.claim.measure, self.case, all);
+    fn survive(&mut self, experiment: &Experiment, runs: &[&Run]) {
+        self.survivors = survivors::of_case(experiment, &self.claim.measure, self.case, runs);
         // This gate is the first, since lost runs can make other gates fire by chance.
         if let Some(fired) = survivors::check(self.claim, &self.survivors) {
             self.gates.insert(0, fired);
         }
     }
 
-    fn finish(self, holm: bool, claims: usize) -> Outcome {
+    /// The outcome, if the case holds together with its question (`holm`), which has `question_size` cases.
+    fn finish(self, holm: bool, question_size: usize) -> Outcome {
         let claim = self.claim;
         let verdict = self.verdict(holm);
-        let drawn = &self;
-        let sentence = Words { drawn, claims }.sentence(verdict);
+        let words = Words {
+            estimate: &self,
+            question_size,
+        };
+        let sentence = words.sentence(verdict);
         let interval = self.interval;
         let ratio = interval.map(|interval| interval.ratio);
         let as_expected = as_expected(claim.expect, verdict, ratio);
         let mut gates = self.gates;
-        gates.extend(self.taken);
+        gates.extend(self.left_out_by);
         Outcome {
             says: claim.says.clone(),
             measure: claim.measure.clone(),
@@ -311,7 +329,7 @@ impl<'a> CaseEstimate<'a> {
             starts: self.starts,
             p: self.p,
             holm,
-            question: claims,
+            question: question_size,
             bias: self.bias,
             left_out: self.left_out,
             verdict,
@@ -325,6 +343,7 @@ impl<'a> CaseEstimate<'a> {
         }
     }
 
+    /// The verdict; `holm` says whether a difference holds together with the other cases of the question.
     fn verdict(&self, holm: bool) -> Verdict {
         if self.gates.iter().any(|fired| fired.effect != Effect::Note) {
             return Verdict::NoClaim;
@@ -332,22 +351,29 @@ impl<'a> CaseEstimate<'a> {
         let Some(interval) = self.interval else {
             // If enough rounds have a ratio, the cause is that they share starts, not that a gate has left rounds out.
             let lacks_rounds = self.ratios.len() < self.starts_min;
-            return match self.taken {
-                Some(_) if lacks_rounds => Verdict::NoClaim,
-                _ => Verdict::TooFew,
+            return if lacks_rounds && self.left_out_by.is_some() {
+                Verdict::NoClaim
+            } else {
+                Verdict::TooFew
             };
         };
+        // What never happened on either side does not differ, however wide the interval is.
         if self.counts == Some([0.0, 0.0]) {
             return Verdict::Same;
         }
         let margin = 1.0 + self.claim.margin;
         let is_within = interval.high < margin && interval.low > 1.0 / margin;
-        match (interval.excludes(1.0), is_within) {
-            (true, true) if holm => Verdict::DiffersLittle,
-            (true, false) if holm => Verdict::Differs,
-            (_, true) => Verdict::Same,
-            (true, false) => Verdict::Suggests,
-            (false, false) => Verdict::NotShown,
+        let is_shown = holm && interval.excludes(1.0);
+        if is_shown && is_within {
+            Verdict::DiffersLittle
+        } else if is_shown {
+            Verdict::Differs
+        } else if is_within {
+            Verdict::Same
+        } else if interval.excludes(1.0) {
+            Verdict::Suggests
+        } else {
+            Verdict::NotShown
         }
     }
 }
@@ -365,12 +391,11 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn of(runs: impl Iterator<Item = &'a Run>, spent: SpentLevel) -> Self {
         let all: Vec<&Run> = runs.collect();
-        let valid = all.iter().filter(|run| run.is_valid());
-        Self {
-            valid: valid.map(|run| ((run.cell, run.round), *run)).collect(),
-            all,
-            spent,
+        let mut valid = Runs::new();
+        for run in all.iter().filter(|run| run.is_valid()) {
+            valid.insert((run.cell, run.round), *run);
         }
+        Self { valid, all, spent }
     }
 }
 
@@ -380,25 +405,30 @@ struct Passes<'a> {
     screen: Pass<'a>,
     after: Pass<'a>,
     /// The cells that take part in the rounds after the screen.
-    then: Vec<usize>,
+    cells_after: Vec<usize>,
     /// The cells of the screen.
-    screened: Vec<usize>,
+    screen_cells: Vec<usize>,
     /// The number of rounds of the screen.
-    rounds: usize,
+    screen_rounds: usize,
 }
 
 impl<'a> Passes<'a> {
     fn of(experiment: &Experiment, runs: &'a [Run]) -> Self {
-        let rounds = experiment.screened();
-        let made = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
-        let spent = SpentLevel::at(made.saturating_sub(rounds), experiment.rounds);
-        let once = SpentLevel::of_one_look();
+        let screen_rounds = experiment.screened();
+        let rounds_made = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
+        // 0 while the screen is still being made.
+        let rounds_after = rounds_made.saturating_sub(screen_rounds);
+        let in_screen = runs.iter().filter(|run| run.round < screen_rounds);
+        let after_screen = runs.iter().filter(|run| run.round >= screen_rounds);
         Self {
-            screen: Pass::of(runs.iter().filter(|run| run.round < rounds), once),
-            after: Pass::of(runs.iter().filter(|run| run.round >= rounds), spent),
-            then: screen::cells(experiment, rounds, runs),
-            screened: screen::cells(experiment, 0, runs),
-            rounds,
+            screen: Pass::of(in_screen, SpentLevel::of_one_look()),
+            after: Pass::of(
+                after_screen,
+                SpentLevel::at(rounds_after, experiment.rounds),
+            ),
+            cells_after: screen::cells(experiment, screen_rounds, runs),
+            screen_cells: screen::cells(experiment, 0, runs),
+            screen_rounds,
         }
     }
 
@@ -406,47 +436,47 @@ impl<'a> Passes<'a> {
     fn estimate<'c>(
         &self,
         experiment: &Experiment,
-        lasting: &StartSpans,
-        about: (&'c Claim, &'c Case),
+        start_spans: &StartSpans,
+        claim: &'c Claim,
+        case: &'c Case,
     ) -> CaseEstimate<'c> {
-        let (pass, screened) = self.of_case(about.1);
-        let mut estimate = CaseEstimate::of(experiment, lasting, about, pass);
-        estimate.gates.extend(screened);
+        let (pass, screen_remark) = self.of_case(case);
+        let mut estimate = CaseEstimate::of(experiment, start_spans, claim, case, pass);
+        estimate.gates.extend(screen_remark);
         estimate.survive(experiment, &pass.all);
         estimate
     }
 
     /// The runs that a case rests on; with a remark if these are the screen's.
     fn of_case(&self, case: &Case) -> (&Pass<'a>, Option<GateFinding>) {
-        let all_in = |part: &[usize]| {
-            let mut sides = case.contrasts.iter();
-            sides.all(|it| {
-                it.above
-                    .iter()
-                    .chain(&it.below)
-                    .all(|cell| part.contains(cell))
+        let all_cells_are_in = |part: &[usize]| {
+            let mut contrasts = case.contrasts.iter();
+            contrasts.all(|contrast| {
+                let mut cells = contrast.above.iter().chain(&contrast.below);
+                cells.all(|cell| part.contains(cell))
             })
         };
-        if all_in(&self.then) {
+        if all_cells_are_in(&self.cells_after) {
             return (&self.after, None);
         }
-        let words = if all_in(&self.screened) {
-            format!("It rests on the {} rounds of the screen.", self.rounds)
+        let words = if all_cells_are_in(&self.screen_cells) {
+            format!(
+                "It rests on the {} rounds of the screen.",
+                self.screen_rounds
+            )
         } else {
             "One of its levels did not go on after the screen.".to_owned()
         };
-        (
-            &self.screen,
-            Some(GateFinding::new(SCREENED, Effect::Note, words)),
-        )
+        let remark = GateFinding::new(SCREENED, Effect::Note, words);
+        (&self.screen, Some(remark))
     }
 }
 
 /// The ratio of a round: the geometric mean over the contrasts; in a duel, the estimate from the ratios of its blocks.
 /// `None` if a run or its measure is missing.
 fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_>) -> Option<f64> {
-    let whole = of_sides(contrasts, round, runs, |run| {
-        if takes_away(run, measure).is_some() {
+    let of_whole_runs = of_sides(contrasts, round, runs, |run| {
+        if spoiling_gate(run, measure).is_some() {
             return None;
         }
         let value = run.measures.get(measure.name()).copied()?;
@@ -456,7 +486,7 @@ fn ratio(contrasts: &[Contrast], measure: &Measure, round: usize, runs: &Runs<'_
         }
         (value > 0.0).then(|| value.ln())
     })?;
-    Some(of_blocks(contrasts, measure, round, runs).unwrap_or(whole))
+    Some(of_blocks(contrasts, measure, round, runs).unwrap_or(of_whole_runs))
 }
 
 /// The ratio of a round of a duel, estimated from the ratios of blocks that were measured in the same turn; `None` if
@@ -467,31 +497,33 @@ fn of_blocks(
     round: usize,
     runs: &Runs<'_>,
 ) -> Option<f64> {
-    let of_turn = |turn: usize| {
+    let ratio_of_turn = |turn: usize| {
         of_sides(contrasts, round, runs, |run| {
             Some(run.blocks.get(measure.name())?.get(turn)?.ln())
         })
     };
-    let turns = (0..).map_while(of_turn);
-    let logs: Vec<f64> = turns.map(f64::ln).collect();
+    // The first turn that a run does not have is the end of the round.
+    let ratios = (0..).map_while(ratio_of_turn);
+    let logs: Vec<f64> = ratios.map(f64::ln).collect();
     signed_rank::estimate(&logs).map(f64::exp)
 }
 
-/// The ratio of the two sides in a round; `of_run` returns the logarithm of a run's value.
+/// The ratio of the two sides in a round, which is the geometric mean over the contrasts. `log_of_run` returns the
+/// logarithm of a run's value. `None` if any cell has no run, or its run has no value.
 fn of_sides(
     contrasts: &[Contrast],
     round: usize,
     runs: &Runs<'_>,
-    of_run: impl Fn(&Run) -> Option<f64>,
+    log_of_run: impl Fn(&Run) -> Option<f64>,
 ) -> Option<f64> {
-    let value = |cell: &usize| of_run(runs.get(&(*cell, round))?);
+    let log_of_cell = |cell: &usize| log_of_run(runs.get(&(*cell, round))?);
     let mut sum = 0.0;
     for contrast in contrasts {
         for cell in &contrast.above {
-            sum += value(cell)?;
+            sum += log_of_cell(cell)?;
         }
         for cell in &contrast.below {
-            sum -= value(cell)?;
+            sum -= log_of_cell(cell)?;
         }
     }
     Some((sum / contrasts.len() as f64).exp())
@@ -499,18 +531,23 @@ fn of_sides(
 
 /// The sums of a count over all valid runs of the numerator, and of the denominator.
 fn counts(measure: &Measure, case: &Case, runs: &Runs<'_>) -> [f64; 2] {
-    let sum = |side: fn(&Contrast) -> &Vec<usize>| {
-        let is_of = |cell: &usize| case.contrasts.iter().any(|it| side(it).contains(cell));
-        let of_side = runs.iter().filter(|((cell, _), _)| is_of(cell));
-        of_side
-            .filter_map(|(_, run)| run.measures.get(measure.name()))
-            .sum()
-    };
-    [sum(|it| &it.above), sum(|it| &it.below)]
+    let [mut above, mut below] = [0.0, 0.0];
+    for ((cell, _), run) in runs {
+        let Some(count) = run.measures.get(measure.name()) else {
+            continue;
+        };
+        if is_above(&case.contrasts, *cell) {
+            above += count;
+        }
+        if is_below(&case.contrasts, *cell) {
+            below += count;
+        }
+    }
+    [above, below]
 }
 
 /// The gate because of which a run's value of this measure must not be used; `None`: it may be used.
-fn takes_away<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
+fn spoiling_gate<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
     let record = measure.record();
     run.gates.iter().find(|fired| match fired.effect {
         Effect::Refuse | Effect::Void => true,
@@ -525,76 +562,93 @@ fn takes_away<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
 }
 
 /// One of the gates because of which rounds are left out; `None`: no round is.
-fn taken(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> Option<GateFinding> {
-    let mut of_cells = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
-    of_cells.find_map(|(_, run)| {
-        let gate = takes_away(run, measure).or_else(|| not_counted(run, measure));
+fn gate_of_left_out(
+    contrasts: &[Contrast],
+    measure: &Measure,
+    runs: &Runs<'_>,
+) -> Option<GateFinding> {
+    let mut of_case = runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell));
+    of_case.find_map(|(_, run)| {
+        let gate = spoiling_gate(run, measure).or_else(|| not_counted(run, measure));
         gate.cloned()
     })
 }
 
 /// The number of rounds that each gate makes claims leave out. A round counts once, for the first gate.
 fn left_out(contrasts: &[Contrast], measure: &Measure, runs: &Runs<'_>) -> BTreeMap<String, usize> {
-    let mut rounds: BTreeMap<usize, &str> = BTreeMap::new();
+    let mut gate_of_round: BTreeMap<usize, &str> = BTreeMap::new();
     for ((_, round), run) in runs.iter().filter(|((cell, _), _)| is_in(contrasts, *cell)) {
-        if let Some(fired) = takes_away(run, measure) {
-            rounds.entry(*round).or_insert(&fired.gate);
+        if let Some(fired) = spoiling_gate(run, measure) {
+            gate_of_round.entry(*round).or_insert(&fired.gate);
         }
     }
-    let mut left_out = BTreeMap::new();
-    for gate in rounds.into_values() {
-        *left_out.entry(gate.to_owned()).or_default() += 1;
+    let mut rounds_by_gate = BTreeMap::new();
+    for gate in gate_of_round.into_values() {
+        *rounds_by_gate.entry(gate.to_owned()).or_default() += 1;
     }
-    left_out
+    rounds_by_gate
 }
 
 /// The gate that says why this measure was not counted in a run; `None` if the run has the measure.
 fn not_counted<'a>(run: &'a Run, measure: &Measure) -> Option<&'a GateFinding> {
+    if run.measures.contains_key(measure.name()) {
+        return None;
+    }
     let name = gate::uncounted_gate(measure.base());
-    let mut gates = run.gates.iter();
-    let lacks = !run.measures.contains_key(measure.name());
-    gates.find(|fired| lacks && fired.gate == name)
+    run.gates.iter().find(|fired| fired.gate == name)
+}
+
+/// Whether a cell is in the numerator of any of the contrasts.
+fn is_above(contrasts: &[Contrast], cell: usize) -> bool {
+    let mut contrasts = contrasts.iter();
+    contrasts.any(|contrast| contrast.above.contains(&cell))
+}
+
+/// Whether a cell is in the denominator of any of the contrasts.
+fn is_below(contrasts: &[Contrast], cell: usize) -> bool {
+    let mut contrasts = contrasts.iter();
+    contrasts.any(|contrast| contrast.below.contains(&cell))
 }
 
 fn is_in(contrasts: &[Contrast], cell: usize) -> bool {
-    contrasts
-        .iter()
-        .any(|it| it.above.contains(&cell) || it.below.contains(&cell))
+    is_above(contrasts, cell) || is_below(contrasts, cell)
 }
 
 /// The findings of gates that compare both sides, as far as they concern the measure.
-fn beside(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<GateFinding> {
+fn pair_findings(claim: &Claim, contrasts: &[Contrast], runs: &Runs<'_>) -> Vec<GateFinding> {
     let measure = &claim.measure;
-    let facts = |is_of: &dyn Fn(usize) -> bool| {
-        let of_side = runs.iter().filter(|((cell, _), _)| is_of(*cell));
-        mean(&of_side.map(|(_, run)| &run.facts).collect::<Vec<_>>())
+    let mean_of = |is_of_side: fn(&[Contrast], usize) -> bool| {
+        let of_side = runs
+            .iter()
+            .filter(|((cell, _), _)| is_of_side(contrasts, *cell));
+        mean_facts(&of_side.map(|(_, run)| &run.facts).collect::<Vec<_>>())
     };
-    let above = facts(&|cell| contrasts.iter().any(|it| it.above.contains(&cell)));
-    let below = facts(&|cell| contrasts.iter().any(|it| it.below.contains(&cell)));
-    let (Some(above), Some(below)) = (above, below) else {
+    let (Some(above), Some(below)) = (mean_of(is_above), mean_of(is_below)) else {
         return Vec::new();
     };
-    let mut found = gate::check_pair(&above, &below);
-    found.retain(|fired| match fired.gate.as_str() {
+    let mut findings = gate::check_pair(&above, &below);
+    findings.retain(|fired| match fired.gate.as_str() {
         "unequal-answers" => measure.base() == "bytes",
         "foreign" => measure.record().spoiler != Spoiler::Nothing,
         "confounded" => !claim.names_reuse,
         // Other gates on pairs are about single runs, such as their longest requests, and no claim is on these.
         _ => false,
     });
-    found
+    findings
 }
 
-/// The mean facts of the runs of one side, for the gates on pairs; `None` without runs.
-fn mean(facts: &[&Facts]) -> Option<Facts> {
-    let count = facts.len() as f64;
-    let mut mean = (*facts.first()?).clone();
-    let heads: Option<Vec<f64>> = facts.iter().map(|facts| facts.head_bytes).collect();
+/// The facts of the first run of one side, with the means over all of its runs for the numbers that gates on pairs
+/// read; `None` without runs.
+fn mean_facts(runs: &[&Facts]) -> Option<Facts> {
+    let count = runs.len() as f64;
+    let mut mean = (*runs.first()?).clone();
+    // A number that any run lacks has no mean.
+    let heads: Option<Vec<f64>> = runs.iter().map(|facts| facts.head_bytes).collect();
     mean.head_bytes = heads.map(|heads| heads.iter().sum::<f64>() / count);
-    let dials: Option<Vec<f64>> = facts.iter().map(|facts| facts.dials).collect();
+    let dials: Option<Vec<f64>> = runs.iter().map(|facts| facts.dials).collect();
     mean.dials = dials.map(|dials| dials.iter().sum::<f64>() / count);
     if let Some(machine) = &mut mean.machine {
-        let foreign = facts
+        let foreign = runs
             .iter()
             .filter_map(|facts| Some(facts.machine.as_ref()?.foreign));
         machine.foreign = foreign.sum::<f64>() / count;
@@ -602,15 +656,18 @@ fn mean(facts: &[&Facts]) -> Option<Facts> {
     Some(mean)
 }
 
+/// Whether the result is the expected one; `None`: the verdict is open.
 fn as_expected(expect: Expectation, verdict: Verdict, ratio: Option<f64>) -> Option<bool> {
     let ratio = ratio?;
-    match (verdict, expect) {
-        (Verdict::Differs | Verdict::DiffersLittle, Expectation::More) => Some(ratio > 1.0),
-        (Verdict::Differs | Verdict::DiffersLittle, Expectation::Less) => Some(ratio < 1.0),
-        (Verdict::Differs, Expectation::Same) => Some(false),
-        (Verdict::Same | Verdict::DiffersLittle, Expectation::Same) => Some(true),
-        (Verdict::Same, _) => Some(false),
-        _ => None,
+    match verdict {
+        Verdict::Differs | Verdict::DiffersLittle => Some(match expect {
+            Expectation::More => ratio > 1.0,
+            Expectation::Less => ratio < 1.0,
+            // A difference within the margin counts as none.
+            Expectation::Same => verdict == Verdict::DiffersLittle,
+        }),
+        Verdict::Same => Some(expect == Expectation::Same),
+        Verdict::Suggests | Verdict::NotShown | Verdict::TooFew | Verdict::NoClaim => None,
     }
 }
 
@@ -646,8 +703,8 @@ impl Outcome {
 
 /// A ratio as text, with more digits if it is close to 1.
 pub(crate) fn number(ratio: f64) -> String {
-    let off = (ratio - 1.0).abs();
-    if ratio < 0.1 || off < 0.02 {
+    let distance = (ratio - 1.0).abs();
+    if ratio < 0.1 || distance < 0.02 {
         format!("{ratio:.3}")
     } else if ratio < 10.0 {
         format!("{ratio:.2}")

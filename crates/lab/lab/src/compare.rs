@@ -101,12 +101,12 @@ impl Comparison {
     /// Whether any ratio is worse; `None` if none is, but some are open or have no verdict.
     #[must_use]
     pub fn is_worse(&self) -> Option<bool> {
-        let mut fates = self.rows.iter().map(|row| &row.fate);
-        if fates.clone().any(|fate| matches!(fate, Fate::Worse(_))) {
+        let fates = || self.rows.iter().map(|row| &row.fate);
+        if fates().any(|fate| matches!(fate, Fate::Worse(_))) {
             return Some(true);
         }
-        let all = fates.all(|fate| matches!(fate, Fate::NotWorse(_)));
-        all.then_some(false)
+        let is_none_worse = fates().all(|fate| matches!(fate, Fate::NotWorse(_)));
+        is_none_worse.then_some(false)
     }
 }
 
@@ -141,8 +141,10 @@ impl ClaimPair<'_> {
                 return Err(format!("in {name}: {why}"));
             }
         }
-        let shift = changed(&self.measure, self.before.starts, after.starts);
-        let shift = shift.ok_or_else(|| "too few starts".to_owned())?;
+        let Some(shift) = changed(&self.measure, self.before.starts, after.starts) else {
+            return Err("too few starts".to_owned());
+        };
+        // Both ratios may be wrong in opposite directions.
         let bias = self.before.bias + after.bias;
         Ok(rank::Shift {
             low: shift.low - bias,
@@ -155,32 +157,38 @@ impl ClaimPair<'_> {
 /// The verdict on each pair. Several pairs on the same measure are corrected for their number.
 fn judge(pairs: &[ClaimPair<'_>], margin: f64) -> Vec<RatioChange> {
     let shifts: Vec<_> = pairs.iter().map(ClaimPair::shift).collect();
-    let each = pairs.iter().zip(&shifts);
-    let known = each.filter_map(|(pair, shift)| Some((&pair.measure, shift.as_ref().ok()?.p)));
-    let mut holds = hold_by_measure(known).into_iter();
-    let fate = |shift: Result<rank::Shift, String>| {
-        let shift = match shift {
-            Ok(shift) => shift,
-            Err(why) => return Fate::NoVerdict(why),
+    let tested = pairs.iter().zip(&shifts);
+    let p_values = tested.filter_map(|(pair, shift)| Some((&pair.measure, shift.as_ref().ok()?.p)));
+    let mut holds = hold_by_measure(p_values).into_iter();
+    let mut rows = Vec::new();
+    for (pair, shift) in pairs.iter().zip(shifts) {
+        let fate = match shift {
+            Err(why) => Fate::NoVerdict(why),
+            Ok(shift) => {
+                let does_hold = holds.next().expect("one for each shift");
+                fate(&shift, does_hold, margin)
+            }
         };
-        let holds = holds.next().expect("one for each shift");
-        let factor = ChangeFactor {
-            worse: shift.estimate.exp(),
-            low: shift.low.exp(),
-            high: shift.high.exp(),
-        };
-        match () {
-            () if factor.high < 1.0 + margin => Fate::NotWorse(factor),
-            () if factor.low > 1.0 && holds => Fate::Worse(factor),
-            () => Fate::Open(factor),
-        }
+        let what = pair.what.clone();
+        rows.push(RatioChange { what, fate });
+    }
+    rows
+}
+
+/// The verdict on a change; `does_hold` says whether it is shown even beside others on the same measure.
+fn fate(shift: &rank::Shift, does_hold: bool, margin: f64) -> Fate {
+    let factor = ChangeFactor {
+        worse: shift.estimate.exp(),
+        low: shift.low.exp(),
+        high: shift.high.exp(),
     };
-    let fates = shifts.into_iter().map(fate);
-    let row = |(pair, fate): (&ClaimPair<'_>, Fate)| RatioChange {
-        what: pair.what.clone(),
-        fate,
-    };
-    pairs.iter().zip(fates).map(row).collect()
+    if factor.high < 1.0 + margin {
+        Fate::NotWorse(factor)
+    } else if factor.low > 1.0 && does_hold {
+        Fate::Worse(factor)
+    } else {
+        Fate::Open(factor)
+    }
 }
 
 /// The claims of the first result, paired with those of the second one.
@@ -193,18 +201,19 @@ fn claims<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Clai
         }
     }
     let pair = |claim: &'a Outcome| {
-        let same = |it: &&Outcome| {
-            it.says == claim.says && it.each == claim.each && it.measure == claim.measure
+        let is_same = |other: &&Outcome| {
+            other.says == claim.says && other.each == claim.each && other.measure == claim.measure
         };
-        let each = match &claim.each {
-            each if each.is_empty() => String::new(),
-            each => format!(" at {}", label(each)),
+        let case = if claim.each.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", label(&claim.each))
         };
         ClaimPair {
-            what: format!("\"{}\"{each}", claim.says),
+            what: format!("\"{}\"{case}", claim.says),
             measure: claim.measure.clone(),
             before: sample(claim),
-            after: after.claims.iter().find(same).map(sample),
+            after: after.claims.iter().find(is_same).map(sample),
         }
     };
     before.claims.iter().map(pair).collect()
@@ -228,50 +237,61 @@ fn cells<'a>(before: &'a ResultDocument, after: &'a ResultDocument) -> Vec<Claim
     let mut pairs = Vec::new();
     for cell in &before.cells {
         for name in cell.over_control.keys() {
-            let known = Measure::parse(name).ok().zip(sample(cell, name));
-            pairs.extend(known.map(|(measure, before)| ClaimPair {
+            let (Ok(measure), Some(before)) = (Measure::parse(name), sample(cell, name)) else {
+                continue;
+            };
+            pairs.push(ClaimPair {
                 what: format!("{}: {name} over the control's", cell.label),
                 measure,
                 before,
                 after: same_cell(after, cell).and_then(|other| sample(other, name)),
-            }));
+            });
         }
     }
     pairs
 }
 
 fn same_cell<'a>(result: &'a ResultDocument, cell: &CellResult) -> Option<&'a CellResult> {
-    result.cells.iter().find(|it| it.levels == cell.levels)
+    result
+        .cells
+        .iter()
+        .find(|other| other.levels == cell.levels)
 }
 
 /// A row for each cell that lost more runs in one result than in the other, and one for all cells together: the
 /// comparison then rests on a selection of runs. Such a row only withholds a verdict, so a level of 10 % is enough to
 /// rule out chance.
 fn survivors(before: &ResultDocument, after: &ResultDocument) -> Vec<RatioChange> {
-    let share = |cell: &CellResult| Share {
-        part: cell.void as u64,
-        whole: (cell.void + cell.runs) as u64,
+    let mut rows = Vec::new();
+    let mut add_row_if_unequal = |label: &str, before: Share, after: Share| {
+        if fisher(before, after) <= 2.0 * (1.0 - LEVEL) {
+            rows.push(RatioChange {
+                what: format!("{label}: void runs"),
+                fate: Fate::NoVerdict(format!(
+                    "{} in A, {} in B: only the survivors are compared",
+                    of(before.part, before.whole),
+                    of(after.part, after.whole)
+                )),
+            });
+        }
     };
-    let cells = before.cells.iter().filter_map(|cell| {
-        let shares = [share(cell), share(same_cell(after, cell)?)];
-        Some((cell.label.clone(), shares))
-    });
-    let mut cells: Vec<(String, [Share; 2])> = cells.collect();
-    let sum = |at: usize| Share {
-        part: cells.iter().map(|(_, shares)| shares[at].part).sum(),
-        whole: cells.iter().map(|(_, shares)| shares[at].whole).sum(),
-    };
-    cells.push(("all cells".to_owned(), [sum(0), sum(1)]));
-    cells.retain(|(_, [one, two])| fisher(*one, *two) <= 2.0 * (1.0 - LEVEL));
-    let row = |(label, [one, two]): (String, [Share; 2])| RatioChange {
-        what: format!("{label}: void runs"),
-        fate: Fate::NoVerdict(format!(
-            "{} in A, {} in B: only the survivors are compared",
-            of(one.part, one.whole),
-            of(two.part, two.whole)
-        )),
-    };
-    cells.into_iter().map(row).collect()
+    let [mut all_before, mut all_after] = [Share::default(); 2];
+    for cell in &before.cells {
+        let Some(cell_after) = same_cell(after, cell) else {
+            continue;
+        };
+        let [void_before, void_after] = [cell, cell_after].map(|cell| Share {
+            part: cell.void as u64,
+            whole: (cell.void + cell.runs) as u64,
+        });
+        add_row_if_unequal(&cell.label, void_before, void_after);
+        all_before.part += void_before.part;
+        all_before.whole += void_before.whole;
+        all_after.part += void_after.part;
+        all_after.whole += void_after.whole;
+    }
+    add_row_if_unequal("all cells", all_before, all_after);
+    rows
 }
 
 /// The logarithm of the factor by which a ratio has got worse: larger or smaller, depending on the measure.
@@ -280,10 +300,10 @@ fn changed(measure: &Measure, before: &[f64], after: &[f64]) -> Option<rank::Shi
         let positive = ratios.iter().filter(|ratio| **ratio > 0.0);
         positive.map(|ratio| ratio.ln()).collect::<Vec<_>>()
     };
-    let (before, after) = (logs(before), logs(after));
+    let (logs_before, logs_after) = (logs(before), logs(after));
     match measure.record().better {
-        Better::More => rank::shift(&after, &before, LEVEL),
-        Better::Less => rank::shift(&before, &after, LEVEL),
+        Better::More => rank::shift(&logs_after, &logs_before, LEVEL),
+        Better::Less => rank::shift(&logs_before, &logs_after, LEVEL),
     }
 }
 

@@ -26,7 +26,7 @@ pub fn examine(
     space: &str,
     build: &str,
 ) -> Result<Vec<Check>, Report> {
-    let wanted = wanted(experiment, programs)?;
+    let needed = needs_of_servers(experiment, programs)?;
     let mut checks = probe::ways(space);
     if experiment.has_core_shares() {
         checks.push(probe::shares(space));
@@ -34,8 +34,8 @@ pub fn examine(
     let machine = Machine::here();
     checks.extend(demand(experiment)?.limits(&machine));
     checks.extend(machine.folklore());
-    checks.extend(installed(&needs::missing(&wanted)));
-    checks.push(built(build));
+    checks.extend(installation_checks(&needs::missing(&needed)));
+    checks.push(build_check(build));
     Ok(checks)
 }
 
@@ -53,18 +53,20 @@ pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
 /// Maven fetches, those of prepared software, and modules of servers by name.
 #[must_use]
 pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let folder = |home: &PathBuf| java::ALL.map(|jars| (jars.name.to_owned(), jars.folder(home)));
-    let own = ("catamaran".to_owned(), catamaran.to_owned());
-    let modules = modules.iter().cloned();
-    let jars = home.iter().flat_map(folder);
-    let prepared = home.iter().flat_map(|home| {
-        let folder = then::folder(home);
-        then::all()
-            .iter()
-            .map(move |it| (it.name.clone(), folder.join(&it.name)))
-    });
-    jars.chain(prepared).chain(modules).chain([own]).collect()
+    let mut programs = Programs::new();
+    // Fetched jars and prepared software are in folders below the home directory.
+    if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
+        for jars in java::ALL {
+            programs.insert(jars.name.to_owned(), jars.folder(&home));
+        }
+        let folder = then::folder(&home);
+        for software in then::all() {
+            programs.insert(software.name.clone(), folder.join(&software.name));
+        }
+    }
+    programs.extend(modules.iter().cloned());
+    programs.insert("catamaran".to_owned(), catamaran.to_owned());
+    programs
 }
 
 /// Packages, jars and programs that an experiment's servers need and that are not installed.
@@ -82,23 +84,32 @@ pub struct MissingNeeds {
 /// # Errors
 /// The experiment has servers that their targets cannot make.
 pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeeds, Report> {
-    let wanted = wanted(experiment, programs)?;
+    let needed = needs_of_servers(experiment, programs)?;
+    let is_folder = |need: &Need, folder: &Path| need.package.is_none() && need.proof == folder;
     let folders =
         java::ALL.map(|jars| (jars, programs.get(jars.name).cloned().unwrap_or_default()));
-    let is_at = |need: &Need, folder: &Path| need.package.is_none() && need.proof == folder;
-    let is_jars = |need: &Need| folders.iter().any(|(_, folder)| is_at(need, folder));
-    let lacks_jars = folders.iter().filter(|(jars, folder)| {
-        wanted.iter().any(|need| is_at(need, folder)) && !jars.are_fetched(folder)
-    });
-    let missing = needs::missing(&wanted);
-    let packages = missing.iter().filter_map(|need| need.package.clone());
+    // A folder of jars may exist without all of them, so it is not decided by `needs::missing`.
+    let mut jars_to_fetch = Vec::new();
+    for (jars, folder) in &folders {
+        let is_needed = needed.iter().any(|need| is_folder(need, folder));
+        if is_needed && !jars.are_fetched(folder) {
+            jars_to_fetch.push((*jars, folder.clone()));
+        }
+    }
+    let mut packages = Vec::new();
+    let mut others = Vec::new();
+    for need in needs::missing(&needed) {
+        let is_jars = folders.iter().any(|(_, folder)| is_folder(&need, folder));
+        match need.package {
+            Some(package) => packages.push(package),
+            None if is_jars => {}
+            None => others.push(need),
+        }
+    }
     Ok(MissingNeeds {
-        packages: packages.collect(),
-        jars: lacks_jars.cloned().collect(),
-        others: missing
-            .into_iter()
-            .filter(|need| need.package.is_none() && !is_jars(need))
-            .collect(),
+        packages,
+        jars: jars_to_fetch,
+        others,
     })
 }
 
@@ -133,13 +144,11 @@ impl MissingNeeds {
         for (jars, folder) in &self.jars {
             jars.fetch(folder)?;
         }
-        let others = self.others.first();
-        others.map_or(Ok(()), |need| {
-            Err(io::Error::other(format!(
-                "there is no {}",
-                need.proof.display()
-            )))
-        })
+        if let Some(need) = self.others.first() {
+            let words = format!("there is no {}", need.proof.display());
+            return Err(io::Error::other(words));
+        }
+        Ok(())
     }
 }
 
@@ -162,8 +171,8 @@ impl LoadDemand {
     }
 }
 
-/// The check of packages and programs: one for each that is missing, or one that all are installed.
-fn installed(missing: &[Need]) -> Vec<Check> {
+/// The checks of packages and programs: one for each that is missing, or one that all are installed.
+fn installation_checks(missing: &[Need]) -> Vec<Check> {
     if missing.is_empty() {
         return vec![Check::of(true, "servers", "all installed", "")];
     }
@@ -181,24 +190,27 @@ fn installed(missing: &[Need]) -> Vec<Check> {
 }
 
 /// The check of this binary's build: a slow build can run the experiment, but its profile is noted.
-fn built(build: &str) -> Check {
+fn build_check(build: &str) -> Check {
     match slow_build(build) {
         None => Check::of(true, "catamaran", format!("{build} build"), ""),
-        Some(said) => Check::new(Verdict::Note, "catamaran", format!("{build} build"), said),
+        Some(words) => Check::new(Verdict::Note, "catamaran", format!("{build} build"), words),
     }
 }
 
+/// The connections that the cell with the most of them needs.
 fn demand(experiment: &Experiment) -> Result<LoadDemand, Report> {
     let mut demand = LoadDemand::default();
     for cell in &experiment.cells {
         let load = experiment.load(cell, &addresses(experiment, cell)?)?;
-        let connections = load.clients + load.crowd.as_ref().map_or(0, |crowd| crowd.clients);
+        let of_crowd = load.crowd.as_ref().map_or(0, |crowd| crowd.clients);
+        let connections = load.clients + of_crowd;
         demand.connections = demand.connections.max(connections);
         demand.burst = demand.burst.max(load.clients);
     }
     Ok(demand)
 }
 
+/// Made-up addresses of a cell's servers, since the templates of its load name them.
 fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report> {
     let mut addresses = Addresses::new();
     for number in 0..experiment.servers() {
@@ -208,16 +220,16 @@ fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report
 }
 
 /// The packages and programs that servers of all cells need, each once.
-fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Report> {
-    let mut wanted = Vec::new();
-    let mut seen = BTreeSet::new();
+fn needs_of_servers(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Report> {
+    let mut needed = Vec::new();
+    let mut known = BTreeSet::new();
     for cell in &experiment.cells {
         let mut addresses = Addresses::new();
         for number in 0..experiment.servers() {
-            let made = check_server(experiment, cell, number, &mut addresses)?;
+            let server = check_server(experiment, cell, number, &mut addresses)?;
             let Some(PreparedServer {
                 target, settings, ..
-            }) = made
+            }) = server
             else {
                 continue;
             };
@@ -229,13 +241,13 @@ fn wanted(experiment: &Experiment, programs: &Programs) -> Result<Vec<Need>, Rep
                 programs,
             };
             for need in target.render(&settings, &place)?.needs {
-                if seen.insert((need.package.clone(), need.proof.clone())) {
-                    wanted.push(need);
+                if known.insert((need.package.clone(), need.proof.clone())) {
+                    needed.push(need);
                 }
             }
         }
     }
-    Ok(wanted)
+    Ok(needed)
 }
 
 /// Open files besides connections: listeners, logs, libraries, and those of a language's runtime.
@@ -254,7 +266,7 @@ mod tests {
         let demand = demand(&experiment).unwrap();
         assert_eq!((demand.connections, demand.burst), (300, 100));
         let programs = Programs::from([("catamaran".to_owned(), "/bin/catamaran".into())]);
-        let wanted = wanted(&experiment, &programs).unwrap();
+        let wanted = needs_of_servers(&experiment, &programs).unwrap();
         let packages: Vec<_> = wanted
             .iter()
             .filter_map(|need| need.package.as_deref())
@@ -268,13 +280,13 @@ mod tests {
             package: Some("nginx".to_owned()),
             proof: "/usr/sbin/nginx".into(),
         };
-        let missing = &installed(&[need])[0];
+        let missing = &installation_checks(&[need])[0];
         assert!(missing.is_short());
         assert_eq!(
             missing.to_string(),
             "short    nginx = missing (a server needs it): apt-get install nginx"
         );
-        let slow = built("release");
+        let slow = build_check("release");
         assert!(!slow.is_short());
         assert!(
             slow.to_string().starts_with(

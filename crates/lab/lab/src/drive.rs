@@ -186,19 +186,20 @@ impl DriveFault {
 
     /// Turns a fault of the load into [`DriveFault::Died`] if one of the servers has ended, since
     /// that is then the cause.
-    fn beside(self, servers: &[RunningServer]) -> Self {
+    fn or_death_of(self, servers: &[RunningServer]) -> Self {
         let is_of_load = matches!(
             self,
             Self::Load { .. } | Self::Report(_) | Self::Count { .. } | Self::Crowd(_) | Self::Io(_)
         );
-        let ended = |server: &RunningServer| {
-            let how = server.process.ended()?;
-            Some(format!("{} ended with {how}", server.process.name()))
-        };
-        match servers.iter().find_map(ended).filter(|_| is_of_load) {
-            Some(words) => Self::Died(words),
-            None => self,
+        if is_of_load {
+            for server in servers {
+                if let Some(how) = server.process.ended() {
+                    let name = server.process.name();
+                    return Self::Died(format!("{name} ended with {how}"));
+                }
+            }
         }
+        self
     }
 }
 
@@ -221,8 +222,8 @@ impl Driver {
             stop: request.stop,
         };
         let stage = stages.prepare(self, experiment, at)?;
-        let made = scene.run(stage, request);
-        made.map_err(|fault| fault.beside(&stage.servers))
+        let result = scene.run(stage, request);
+        result.map_err(|fault| fault.or_death_of(&stage.servers))
     }
 
     /// Makes a published run once, as it was made then, on servers of its own or on those in
@@ -237,23 +238,22 @@ impl Driver {
         stages: &mut Stages,
         stop: &AtomicBool,
     ) -> Result<String, DriveFault> {
-        let own = experiment.of_published(run);
-        let stage = stages.prepare(self, &own, RunKey { cell: 0, round: 0 })?;
-        let load = own.load(&run.cell, &stage.addresses)?;
+        // An experiment of its own, whose only cell is that of the run.
+        let of_run = experiment.of_published(run);
+        let stage = stages.prepare(self, &of_run, RunKey { cell: 0, round: 0 })?;
+        let load = of_run.load(&run.cell, &stage.addresses)?;
         bench::as_ab(self, stage, &load, run, stop)
     }
 
     /// The programs of a cell's servers; the cell decides which `catamaran` it is.
     fn programs_of(&self, levels: &Levels) -> Programs {
-        let mut programs = self.programs.clone();
-        let is_old = levels
-            .get(BINARY)
-            .is_some_and(|level| level.to_string() == OLD);
-        let own = match &self.against {
-            Some(against) if is_old => against,
+        let build = levels.get(BINARY).map(ToString::to_string);
+        let catamaran = match &self.against {
+            Some(old) if build.as_deref() == Some(OLD) => old,
             _ => &self.catamaran,
         };
-        programs.insert(OWN.to_owned(), own.clone());
+        let mut programs = self.programs.clone();
+        programs.insert(OWN.to_owned(), catamaran.clone());
         programs
     }
 }
@@ -262,13 +262,14 @@ impl Driver {
 struct RunSpans {
     timed: MeasuredSpan,
     /// The span in which calls and bytes were counted; `None`: they were counted in `timed`.
-    apart: Option<MeasuredSpan>,
+    counted_apart: Option<MeasuredSpan>,
     strace: Option<StraceCount>,
 }
 
 impl RunSpans {
+    /// The span in which calls and bytes were counted.
     fn counting(&self) -> &MeasuredSpan {
-        self.apart.as_ref().unwrap_or(&self.timed)
+        self.counted_apart.as_ref().unwrap_or(&self.timed)
     }
 
     fn all<'a>(&'a self, load: &'a Load) -> Spans<'a> {
@@ -282,11 +283,12 @@ impl RunSpans {
 
     /// The system calls of the servers as JSON, counted by BPF or strace.
     fn traces(&self) -> String {
-        let by_strace = self.strace.as_ref().map(StraceCount::traces);
-        let traces = by_strace
-            .as_ref()
-            .unwrap_or_else(|| &self.counting().traces);
-        serde_json::to_string(traces).unwrap_or_default()
+        let json = match &self.strace {
+            Some(strace) => serde_json::to_string(&strace.traces()),
+            None => serde_json::to_string(&self.counting().traces),
+        };
+        // Such maps always have a form in JSON.
+        json.unwrap_or_default()
     }
 }
 
@@ -307,47 +309,52 @@ impl Scene<'_> {
         request: RunRequest<'_>,
     ) -> Result<(Run, RunFiles), DriveFault> {
         let load = self.experiment.load(self.levels, &stage.addresses)?;
+        // Published runs come before the warm-up, since they were made on servers just started.
         let mut repeated = again::first(self, stage, &load)?;
         let warm_up = warm::warm(self.driver, stage, &load, self.stop)?;
-        repeated.settle(self, stage, &load)?;
+        repeated.run_warm(self, stage, &load)?;
+        // The crowd stays connected during the spans.
         let (crowd, held) = self.crowd(stage, &load)?;
-        let made = self.spans(stage, &load)?;
-        let is_first_second = stage.is_fresh && !self.experiment.measure.jvm.is_empty();
+        let spans = self.spans(stage, &load)?;
+        let is_first_second_cold = stage.is_fresh && !self.experiment.measure.jvm.is_empty();
         let around = Surroundings {
             lost: crowd.map(CrowdProcess::end).and_then(lost),
             memory: counters::memory(self.experiment, &stage.servers),
             held,
-            first: warm_up.first.filter(|_| is_first_second),
+            first: warm_up.first.filter(|_| is_first_second_cold),
             is_published: self.experiment.is_published,
             published: repeated.figures,
             warm_up,
         };
-        let run = self.record(stage, request, made.all(&load), &around)?;
-        let left = RunFiles {
-            traces: made.traces(),
-            bench: made.timed.report.text,
-            latency: made.timed.report.latency,
-            samples: sample::lines(&made.timed.samples),
-            servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
+        let run = self.record(stage, request, spans.all(&load), &around)?;
+        let files = RunFiles {
+            traces: spans.traces(),
+            bench: spans.timed.report.text,
+            latency: spans.timed.report.latency,
+            samples: sample::lines(&spans.timed.samples),
+            servers: stage.records(),
             printed: repeated.printed,
         };
-        Ok((run, left))
+        Ok((run, files))
     }
 
-    /// Drives the load once for times, and once more if calls and bytes are counted apart from them.
+    /// Drives the load once for times, once more if calls and bytes are counted apart from them, and once for strace if
+    /// the kernel does not count calls.
     fn spans(&self, stage: &Stage, load: &Load) -> Result<RunSpans, DriveFault> {
         let experiment = self.experiment;
         let is_apart = experiment.counts_apart() && Counters::are_granted(experiment, stage);
-        let timed = self.measure(stage, load, !is_apart)?;
-        let apart = is_apart.then(|| self.measure(stage, load, true));
-        let apart = apart.transpose()?;
-        let lacks_calls = apart.as_ref().unwrap_or(&timed).spent.lacks_calls();
-        let strace = lacks_calls.then(|| by_strace::count(*self, stage, load));
-        Ok(RunSpans {
-            timed,
-            apart,
-            strace: strace.transpose()?,
-        })
+        let mut spans = RunSpans {
+            timed: self.measure(stage, load, !is_apart)?,
+            counted_apart: None,
+            strace: None,
+        };
+        if is_apart {
+            spans.counted_apart = Some(self.measure(stage, load, true)?);
+        }
+        if spans.counting().spent.lacks_calls() {
+            spans.strace = Some(by_strace::count(*self, stage, load)?);
+        }
+        Ok(spans)
     }
 
     /// The record of a run from its spans. Also drives the load at shares of the capacity, if the experiment has them.
@@ -361,14 +368,14 @@ impl Scene<'_> {
         let facts = self.facts(stage, spans, around)?;
         let mut measures = self.measures(stage, spans, around)?;
         let mut thirds = spans.timed.thirds.clone();
-        let shares = match request.capacity.get(&spans.load.clients) {
+        let at_shares = match request.capacity.get(&spans.load.clients) {
             Some(capacity) => shares::drive(*self, stage, spans.load, *capacity)?,
             None => ShareValues::default(),
         };
-        measures.extend(shares.measures);
-        thirds.extend(shares.thirds);
-        let mut gates = shares.gates;
-        gates.extend(judged(check_run(&facts), self.experiment));
+        measures.extend(at_shares.measures);
+        thirds.extend(at_shares.thirds);
+        let mut gates = at_shares.gates;
+        gates.extend(gates_of_experiment(check_run(&facts), self.experiment));
         let document = &spans.timed.report.document;
         Ok(Run {
             cell: request.at.cell,
@@ -378,7 +385,7 @@ impl Scene<'_> {
             attempt: request.attempt,
             started_at_s: document.started_at.as_secs_f64(),
             measures,
-            calls: counters::each(spans.calls()),
+            calls: counters::calls_by_request(spans.calls()),
             facts,
             thirds,
             blocks: BTreeMap::new(),
@@ -389,12 +396,13 @@ impl Scene<'_> {
         })
     }
 
+    /// Runs the load generator with the seed of measured loads.
     fn bench(
         &self,
         stage: &Stage,
         load: &Load,
         time: Duration,
-        hearing: TickListener<'_>,
+        listener: TickListener<'_>,
     ) -> Result<LoadReport, DriveFault> {
         let call = LoadCall {
             name: "load",
@@ -402,11 +410,11 @@ impl Scene<'_> {
             time,
             seed: SEED,
         };
-        bench::run(self.driver, stage, call, self.stop, hearing)
+        bench::run(self.driver, stage, call, self.stop, listener)
     }
 
-    /// Connects the clients of the crowd and warms up the servers with them; also measures the
-    /// memory that each client takes.
+    /// Connects the clients of the crowd and warms up the servers with them. Returns the crowd, and the memory that
+    /// each client takes: see [`held`].
     fn crowd(
         &self,
         stage: &Stage,
@@ -419,40 +427,47 @@ impl Scene<'_> {
         let crowd = CrowdProcess::start(&self.driver.catamaran, &stage.space, load, wanted)?;
         self.bench(stage, load, load.warm.0, None)?;
         let after = counters::memory_of_new(self.experiment, &stage.servers);
-        let held = before.zip(after).map(|(before, after)| {
-            let has_several = self.experiment.servers() > 1;
-            held(&before, &after, crowd.clients, has_several)
-        });
-        Ok((Some(crowd), held.unwrap_or_default()))
+        let held = match (before, after) {
+            (Some(before), Some(after)) => {
+                let has_several = self.experiment.servers() > 1;
+                held(&before, &after, crowd.clients, has_several)
+            }
+            _ => BTreeMap::new(),
+        };
+        Ok((Some(crowd), held))
     }
 }
 
 /// The bytes that each client of a crowd has made servers allocate: of all servers under an empty
-/// name, and of each if there are several.
+/// name, and of each if there are several. `before` and `after` have the bytes of each server.
 fn held(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,
     clients: u64,
     has_several: bool,
 ) -> BTreeMap<String, f64> {
-    let each = |before: u64, after: u64| ((after as f64 - before as f64) / clients as f64).max(0.0);
-    let all = each(before.values().sum(), after.values().sum());
-    let servers = after.iter().filter(|_| has_several);
-    let servers = servers.filter_map(|(name, after)| {
-        let before = before.get(name)?;
-        Some((name.clone(), each(*before, *after)))
-    });
-    servers.chain([(String::new(), all)]).collect()
+    let by_client =
+        |before: u64, after: u64| ((after as f64 - before as f64) / clients as f64).max(0.0);
+    let of_all = by_client(before.values().sum(), after.values().sum());
+    let mut held = BTreeMap::from([(String::new(), of_all)]);
+    if has_several {
+        for (name, bytes_after) in after {
+            if let Some(bytes_before) = before.get(name) {
+                held.insert(name.clone(), by_client(*bytes_before, *bytes_after));
+            }
+        }
+    }
+    held
 }
 
-/// The gates of a run without those that are off. Those that concern only times do not void it.
-fn judged(mut gates: Vec<GateFinding>, experiment: &Experiment) -> Vec<GateFinding> {
+/// The gates of a run as the experiment has them: without those that it turns off. Those that it lets concern only
+/// times do not void the run.
+fn gates_of_experiment(mut gates: Vec<GateFinding>, experiment: &Experiment) -> Vec<GateFinding> {
     gates.retain(|fired| !experiment.gates_off.contains(&fired.gate));
-    let of_times = |fired: &&mut GateFinding| {
-        fired.effect == Effect::Void && experiment.gates_of_times.contains(&fired.gate)
-    };
-    for fired in gates.iter_mut().filter(of_times) {
-        fired.effect = Effect::Time;
+    for fired in &mut gates {
+        if fired.effect == Effect::Void && experiment.gates_of_times.contains(&fired.gate) {
+            fired.effect = Effect::Time;
+        }
     }
     gates
 }
@@ -473,7 +488,7 @@ mod tests {
         let experiment = Experiment::read("front-idle.toml", text, true).unwrap();
         let late = GateFinding::new("late", Effect::Void, "late".to_owned());
         let status = GateFinding::new("status", Effect::Void, "404".to_owned());
-        let gates = judged(vec![late, status.clone()], &experiment);
+        let gates = gates_of_experiment(vec![late, status.clone()], &experiment);
         assert_eq!((gates[0].effect, &gates[1]), (Effect::Time, &status));
         let run = Run {
             gates: gates[..1].to_vec(),

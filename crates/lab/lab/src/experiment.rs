@@ -30,7 +30,7 @@ use catamaran_stats::looks;
 pub(crate) use check::{PreparedServer, check_server, prepare};
 pub use choice::ChoiceFault;
 pub use claims::{Case, Claim, Contrast, PublishedRatio};
-pub(crate) use core_share::left;
+pub(crate) use core_share::thousandths_left;
 pub use core_share::{CoreShare, Holder};
 pub(crate) use duel::{BLOCK, COUNTED};
 pub use file::{Expectation, Selection};
@@ -277,11 +277,8 @@ pub const ROUNDS_MAX: usize = looks::PLANNED_MAX;
 /// Levels in one line: `keep=on mpm=prefork`.
 #[must_use]
 pub fn label(levels: &Levels) -> String {
-    let words: Vec<String> = levels
-        .iter()
-        .map(|(name, level)| format!("{name}={level}"))
-        .collect();
-    words.join(" ")
+    let words = levels.iter().map(|(name, level)| format!("{name}={level}"));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 impl Experiment {
@@ -289,8 +286,10 @@ impl Experiment {
     /// publication.
     #[must_use]
     pub fn subject(&self) -> Option<&Levels> {
-        let control = self.cells.get(self.control);
-        control.filter(|_| !self.source.is_empty())
+        if self.source.is_empty() {
+            return None;
+        }
+        self.cells.get(self.control)
     }
 
     /// Whether cells that share levels share servers within a round.
@@ -300,8 +299,8 @@ impl Experiment {
 
     /// Whether any server runs for more than one round.
     pub(crate) fn outlives_rounds(&self) -> bool {
-        let by_round = |server: &file::ServerKeys| server.restart == file::Restart::Round;
-        !self.servers.iter().all(by_round)
+        let mut servers = self.servers.iter();
+        servers.any(|server| server.restart != file::Restart::Round)
     }
 
     /// Whether system calls and bytes are counted in a span of their own, because counting takes CPU time. There is no
@@ -312,8 +311,8 @@ impl Experiment {
         let CountPlan {
             syscalls, bytes, ..
         } = &self.measure;
-        let is_any = !syscalls.is_empty() || !bytes.is_empty();
-        is_any && !self.is_quick && !self.is_without_bpf && !self.is_duel
+        let has_counts = !syscalls.is_empty() || !bytes.is_empty();
+        has_counts && !self.is_quick && !self.is_without_bpf && !self.is_duel
     }
 
     /// Whether any server is never started anew. Then all rounds share what its start has brought, such as where its
@@ -363,27 +362,37 @@ impl Experiment {
     #[must_use]
     pub fn against(mut self) -> Self {
         let levels = [NEW, OLD].map(|level| Level::Text(level.to_owned()));
-        let with = |level: &Level| {
-            let add = |cell: &Levels| {
-                let mut cell = cell.clone();
-                cell.insert(BINARY.to_owned(), level.clone());
-                cell
-            };
-            self.cells.iter().map(add).collect::<Vec<_>>()
-        };
         let count = self.cells.len();
-        self.cells = levels.iter().flat_map(with).collect();
+        // The cells of the old build come after all cells of the new one, in the same order.
+        let mut cells = Vec::new();
+        for level in &levels {
+            for cell in &self.cells {
+                let mut of_build = cell.clone();
+                of_build.insert(BINARY.to_owned(), level.clone());
+                cells.push(of_build);
+            }
+        }
+        self.cells = cells;
         self.factors.push(Factor {
             name: BINARY.to_owned(),
             levels: levels.to_vec(),
         });
+        // The control is a cell of the old build.
         self.control += count;
         if let Some(screen) = &mut self.screen {
             for cells in [&mut screen.cells, &mut screen.then] {
-                let others: Vec<usize> = cells.iter().map(|cell| cell + count).collect();
-                cells.extend(others);
+                let of_old: Vec<usize> = cells.iter().map(|cell| cell + count).collect();
+                cells.extend(of_old);
             }
         }
+        self.claims = self.claims_on_builds(count);
+        self.published.clear();
+        self.is_against = true;
+        self
+    }
+
+    /// The claims that the new build is as the old one, if there are `count` cells of each build.
+    fn claims_on_builds(&self, count: usize) -> Vec<Claim> {
         let contrast = |cell: usize| Contrast {
             above: vec![cell],
             below: vec![cell + count],
@@ -392,7 +401,10 @@ impl Experiment {
             each: Levels::new(),
             contrasts: (0..count).map(contrast).collect(),
         };
-        let side = |level: &Level| Levels::from([(BINARY.to_owned(), level.clone())]);
+        let side = |build: &str| {
+            let level = Level::Text(build.to_owned());
+            Levels::from([(BINARY.to_owned(), level)])
+        };
         let claim = |name: &str| {
             let measure = Measure::parse(name).ok()?;
             Some(Claim {
@@ -402,8 +414,8 @@ impl Experiment {
                     measure.place()
                 ),
                 measure,
-                level: side(&levels[0]),
-                over: side(&levels[1]),
+                level: side(NEW),
+                over: side(OLD),
                 expect: Expectation::Same,
                 margin: MARGIN,
                 published: Vec::new(),
@@ -412,14 +424,11 @@ impl Experiment {
                 cases: vec![case.clone()],
             })
         };
-        self.claims = ["cpu", "throughput", "p99", "memory"]
+        ["cpu", "throughput", "p99", "memory"]
             .into_iter()
             .filter(|name| *name != "memory" || !self.measure.memory.is_empty())
             .filter_map(claim)
-            .collect();
-        self.published.clear();
-        self.is_against = true;
-        self
+            .collect()
     }
 
     /// The experiment with a single cell, that of a published run with the source's own settings. If the run continues

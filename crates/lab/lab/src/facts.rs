@@ -4,7 +4,7 @@ mod joined;
 
 use std::collections::BTreeMap;
 
-use catamaran_load::report::Report;
+use catamaran_load::report::{Report, Thread};
 use serde::{Deserialize, Serialize};
 
 use crate::published::TextFigures;
@@ -209,9 +209,11 @@ pub struct LevelChange {
 impl SilenceFacts {
     /// The silences in a report; `None` for a report by an older version, and for an echo.
     pub(crate) fn of(document: &Report) -> Option<Self> {
-        let is_known = !document.silence_min.is_zero();
+        if document.silence_min.is_zero() {
+            return None;
+        }
         let longest = document.longest_silence.unwrap_or_default();
-        is_known.then(|| Self {
+        Some(Self {
             count: document.silences.len() as u64,
             min_ms: document.silence_min.as_secs_f64() * 1000.0,
             longest_ms: (longest.length().as_secs_f64() * 1000.0).max(1.0),
@@ -236,27 +238,25 @@ impl Facts {
     pub fn of_document(document: &Report) -> Self {
         let requests = &document.requests;
         let completed = requests.completed;
-        let each = |bytes: u64| (completed > 0).then(|| bytes as f64 / completed as f64);
-        let threads = &document.generator.threads;
-        let worst = |of: &dyn Fn(&catamaran_load::report::Thread) -> Option<f64>| {
-            threads.iter().filter_map(of).reduce(f64::max)
+        let mean_bytes = |sum: u64| (completed > 0).then(|| sum as f64 / completed as f64);
+        let highest = |share: fn(&Thread) -> Option<f64>| {
+            let threads = document.generator.threads.iter();
+            threads.filter_map(share).reduce(f64::max)
         };
         let total = &document.latency.total;
         let ms = |micros: u64| micros as f64 / 1000.0;
         let bytes = &document.bytes;
+        let is_closed_loop = document.rate_asked_per_s.is_none();
         Self {
-            clients: document
-                .rate_asked_per_s
-                .is_none()
-                .then_some(document.concurrency as u64),
+            clients: is_closed_loop.then_some(document.concurrency as u64),
             seconds: Some(document.elapsed.as_secs_f64()),
             completed,
             failed: requests.failed + document.unfinished.hung,
             statuses: document.statuses.clone(),
             non_2xx: Some(requests.non_2xx),
             kept: Some(kept(document)),
-            body_bytes: each(bytes.received_bodies),
-            head_bytes: each(bytes.received - bytes.received_bodies),
+            body_bytes: mean_bytes(bytes.received_bodies),
+            head_bytes: mean_bytes(bytes.received - bytes.received_bodies),
             other_length: requests.other_length,
             other_body: requests.other_body,
             rate: Some(document.throughput.requests_per_s),
@@ -267,10 +267,9 @@ impl Facts {
                 median: Some(ms(total.p50_us)),
                 max: ms(total.max_us),
             }),
-            generator_busy: worst(&|thread| (thread.spun_s == 0.0).then_some(thread.busy)),
-            generator_starved: worst(&|thread| {
-                thread.starved_s.map(|s| s / thread.wall_s.max(1e-9))
-            }),
+            // A thread that spins is always busy.
+            generator_busy: highest(|thread| (thread.spun_s == 0.0).then_some(thread.busy)),
+            generator_starved: highest(|thread| Some(thread.starved_s? / thread.wall_s.max(1e-9))),
             judges_itself: true,
             silences: SilenceFacts::of(document),
             warnings: document
@@ -310,8 +309,8 @@ impl Facts {
             statuses: successes_as_one(statuses),
             non_2xx: figures.non_2xx,
             kept: figures.kept,
-            body_bytes: lengths.as_ref().map(|it| it.body),
-            head_bytes: lengths.as_ref().map(|it| it.head),
+            body_bytes: lengths.as_ref().map(|lengths| lengths.body),
+            head_bytes: lengths.as_ref().map(|lengths| lengths.head),
             rate: figures.rate,
             latency_ms: figures.total_ms.map(|times| LatencyFacts {
                 mean: times.mean,
@@ -332,15 +331,16 @@ impl Facts {
 /// The counts of responses by status, with all of 2xx under 200: a page may use any of them.
 #[must_use]
 pub(crate) fn successes_as_one(statuses: BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
-    let mut folded = BTreeMap::new();
+    let mut joined = BTreeMap::new();
     for (status, count) in statuses {
-        let status = match status {
-            200..300 => 200,
-            other => other,
+        let key = if (200..300).contains(&status) {
+            200
+        } else {
+            status
         };
-        *folded.entry(status).or_insert(0) += count;
+        *joined.entry(key).or_insert(0) += count;
     }
-    folded
+    joined
 }
 
 /// The number of responses after which the connection was really kept: it served a further request, or could have at
@@ -369,11 +369,14 @@ fn mean_lengths(figures: &TextFigures) -> Option<MeanLengths> {
     let bodies = figures.body_bytes? as f64;
     // Bytes of requests in flight at the end are counted, but not their requests.
     let in_flight = figures.clients.unwrap_or(0) as f64;
-    let by_length = length_of_each(figures)
-        .map(|length| bodies / length as f64)
-        .filter(|responses| (completed..=completed + in_flight).contains(responses));
-    let off_at_most = heads * in_flight / (completed * completed);
-    let responses = by_length.or_else(|| (off_at_most < HEAD_OFF_MAX).then_some(completed))?;
+    let by_length = length_of_each(figures).map(|length| bodies / length as f64);
+    let possible = completed..=completed + in_flight;
+    let error_max = heads * in_flight / (completed * completed);
+    let responses = match by_length {
+        Some(responses) if possible.contains(&responses) => responses,
+        _ if error_max < HEAD_OFF_MAX => completed,
+        _ => return None,
+    };
     Some(MeanLengths {
         body: bodies / responses,
         head: heads / responses,
@@ -382,10 +385,10 @@ fn mean_lengths(figures: &TextFigures) -> Option<MeanLengths> {
 
 /// The length of all bodies in bytes, if the text says that all have the same length.
 fn length_of_each(figures: &TextFigures) -> Option<u64> {
+    // Requests that failed without a reason may have had responses of another length.
     let others = figures.other_length.unwrap_or(0) + figures.unexplained;
-    figures
-        .document_bytes
-        .filter(|length| *length > 0 && others == 0)
+    let length = figures.document_bytes?;
+    (length > 0 && others == 0).then_some(length)
 }
 
 /// The largest error of the mean length of heads, in bytes, because of requests in flight at the end.

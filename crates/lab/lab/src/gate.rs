@@ -123,10 +123,11 @@ pub fn run_gates() -> Vec<&'static str> {
 
 /// The names of all gates on runs, pairs, limits and files, each with the condition under which it fires.
 pub(crate) fn words() -> Vec<(&'static str, &'static str)> {
-    let runs = RUN_GATES.iter().map(|it| (it.name, it.words));
-    let pairs = PAIR_GATES.iter().map(|it| (it.name, it.words));
-    let limits = machine::LIMIT_GATES.iter().map(|it| (it.name, it.words));
-    let files = FILE_GATES.iter().map(|it| (it.name, it.words));
+    let runs = RUN_GATES.iter().map(|gate| (gate.name, gate.words));
+    let pairs = PAIR_GATES.iter().map(|gate| (gate.name, gate.words));
+    let limits = machine::LIMIT_GATES.iter();
+    let limits = limits.map(|gate| (gate.name, gate.words));
+    let files = FILE_GATES.iter().map(|gate| (gate.name, gate.words));
     runs.chain(pairs).chain(limits).chain(files).collect()
 }
 

@@ -82,8 +82,8 @@ impl Host {
             ("system", &self.system, &other.system),
             ("binary of catamaran", &self.binary, &other.binary),
         ];
-        let differs = parts.iter().find(|(_, one, other)| one != other);
-        differs.map(|(name, one, other)| format!("its {name} was {one} and is {other} now"))
+        let (name, before, now) = parts.iter().find(|(_, before, now)| before != now)?;
+        Some(format!("its {name} was {before} and is {now} now"))
     }
 }
 
@@ -101,11 +101,14 @@ pub(crate) fn slow_build(build: &str) -> Option<String> {
 /// The checksum of this program's file (FNV-1a), which distinguishes builds.
 fn binary() -> String {
     let bytes = fs::read("/proc/self/exe").unwrap_or_default();
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    match bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix) {
-        _ if bytes.is_empty() => String::new(),
-        hash => format!("{hash:016x}"),
+    if bytes.is_empty() {
+        return String::new();
     }
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in bytes {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
 }
 
 /// The text after `name` at the beginning of a line, up to `end`; empty if there is no such line.

@@ -77,27 +77,29 @@ pub static GATES: &[GateRecord<()>] = &[
 /// # Errors
 /// The first text that has no whole report of a known tool.
 pub fn judge(texts: &[(String, String)]) -> Result<Vec<Judgement>, JudgeFault> {
-    let read = texts.iter().map(|(name, text)| Source::read(name, text));
-    let sources = read.collect::<Result<Vec<_>, _>>()?;
+    let mut sources = Vec::new();
+    for (name, text) in texts {
+        sources.push(Source::read(name, text)?);
+    }
     let runs = sources.iter().flat_map(|source| &source.runs);
     let mut judgements: Vec<Judgement> = runs.map(TextRun::alone).collect();
     for source in &sources {
         let pairs = source.pairs().into_iter();
         judgements.extend(pairs.filter_map(|(one, other)| one.beside(other)));
     }
-    let single: Vec<Option<&TextRun>> = sources
-        .iter()
-        .filter_map(|source| match source.with_figures()[..] {
-            [] => None,
-            [run] => Some(Some(run)),
-            _ => Some(None),
-        })
-        .collect();
-    judgements.extend(
-        single
-            .windows(2)
-            .filter_map(|pair| pair[0]?.beside(pair[1]?)),
-    );
+    // Texts without figures do not separate the texts before and after them, but pages with several runs do.
+    let mut before: Option<&TextRun> = None;
+    for source in &sources {
+        let single = match source.with_figures()[..] {
+            [] => continue,
+            [run] => Some(run),
+            _ => None,
+        };
+        if let (Some(one), Some(other)) = (before, single) {
+            judgements.extend(one.beside(other));
+        }
+        before = single;
+    }
     Ok(judgements)
 }
 
@@ -129,30 +131,24 @@ impl Source {
         let is_page = blocks
             .iter()
             .any(|block| block.content != blocks[0].content);
-        for (at, block) in blocks.iter().enumerate() {
+        for (index, block) in blocks.iter().enumerate() {
             // Pages contain a listing twice, to be read and to be copied.
-            let is_first =
-                |it: &published::Block| it.content.is_ok() && it.content == block.content;
-            if blocks[..at].iter().any(is_first) {
+            let is_copy =
+                |other: &&published::Block| other.content.is_ok() && other.content == block.content;
+            let (before, after) = (&blocks[..index], &blocks[index + 1..]);
+            if before.iter().any(|other| is_copy(&other)) {
                 continue;
             }
-            let again = blocks[at + 1..].iter().filter(|it| is_first(it));
-            let again: Vec<String> = again.map(|it| it.line.to_string()).collect();
-            let name = if is_page {
+            let run_name = if is_page {
                 format!("{name}:{}", block.line)
             } else {
                 name.to_owned()
             };
-            let mut run = match &block.content {
-                Ok(PublishedText::Run(figures)) => match &figures.gave_up {
-                    Some(why) => TextRun::gave_up(name, figures, why),
-                    None => TextRun::of_figures(name, figures),
-                },
-                Ok(PublishedText::Calls(calls)) => TextRun::of_calls(name, calls),
-                Err(fault) => TextRun::cut(name, *fault),
-            };
-            if !again.is_empty() {
-                run.says += &format!("; again in line {}", again.join(", "));
+            let mut run = TextRun::of_block(run_name, block);
+            let copies = after.iter().filter(is_copy);
+            let lines: Vec<String> = copies.map(|copy| copy.line.to_string()).collect();
+            if !lines.is_empty() {
+                run.says += &format!("; again in line {}", lines.join(", "));
             }
             runs.push(run);
         }
@@ -169,25 +165,30 @@ impl Source {
     /// [`PAGE_RUNS_MAX`].
     fn pairs(&self) -> Vec<(&TextRun, &TextRun)> {
         let runs = self.with_figures();
-        let each = |at: usize| {
-            let last = if runs.len() <= PAGE_RUNS_MAX {
-                runs.len()
-            } else {
-                runs.len().min(at + 2)
-            };
-            let run = runs[at];
-            let others: Vec<&TextRun> = runs[at + 1..last].to_vec();
-            others.into_iter().map(move |other| (run, other))
+        let others_max = if runs.len() <= PAGE_RUNS_MAX {
+            runs.len()
+        } else {
+            1
         };
-        (0..runs.len()).flat_map(each).collect()
+        let mut pairs = Vec::new();
+        for (index, run) in runs.iter().enumerate() {
+            for other in runs[index + 1..].iter().take(others_max) {
+                pairs.push((*run, *other));
+            }
+        }
+        pairs
     }
 }
 
 /// The first fault if no block of a text can be read; `None` if any can.
 fn first_fault(blocks: &[published::Block]) -> Option<TextFault> {
-    let mut faults = blocks.iter().map(|block| block.content.as_ref().err());
-    let first = faults.next().unwrap_or(Some(&TextFault::Unknown))?;
-    faults.all(|fault| fault.is_some()).then_some(*first)
+    if blocks.iter().any(|block| block.content.is_ok()) {
+        return None;
+    }
+    match blocks.first().map(|block| &block.content) {
+        Some(Err(fault)) => Some(*fault),
+        _ => Some(TextFault::Unknown),
+    }
 }
 
 /// A run that was read from a text.
@@ -207,6 +208,17 @@ struct TextRun {
 }
 
 impl TextRun {
+    fn of_block(name: String, block: &published::Block) -> Self {
+        match &block.content {
+            Ok(PublishedText::Run(figures)) => match &figures.gave_up {
+                Some(why) => Self::gave_up(name, figures, why),
+                None => Self::of_figures(name, figures),
+            },
+            Ok(PublishedText::Calls(calls)) => Self::of_calls(name, calls),
+            Err(fault) => Self::cut(name, *fault),
+        }
+    }
+
     fn of_document(name: String, document: &Report) -> Self {
         let mut facts = Facts::of_document(document);
         facts.expect.status = Some(200);
@@ -280,15 +292,15 @@ impl TextRun {
 
     /// A table of system calls: it has no facts, but a remark on its times.
     fn of_calls(name: String, calls: &Calls) -> Self {
-        let all: u64 = calls.counts.values().sum();
+        let sum: u64 = calls.counts.values().sum();
         let errors: u64 = calls.errors.values().sum();
-        let most = calls.counts.iter().max_by_key(|(_, count)| **count);
-        let most = most.map_or_else(String::new, |(name, count)| {
-            format!(", most of them {name} ({})", show_count(*count))
-        });
+        let most = match calls.counts.iter().max_by_key(|(_, count)| **count) {
+            Some((name, count)) => format!(", most of them {name} ({})", show_count(*count)),
+            None => String::new(),
+        };
         let says = format!(
             "strace -c, {} system calls{most}, {} failed",
-            show_count(all),
+            show_count(sum),
             show_count(errors)
         );
         let words = "Under strace each call stops the process twice: counts hold, times and shares of \
@@ -318,28 +330,28 @@ impl TextRun {
     fn beside(&self, other: &Self) -> Option<Judgement> {
         let (one, two) = (self.facts.as_ref()?, other.facts.as_ref()?);
         let mut found = gate::check_pair(one, two);
-        if let Some(differ) = found.iter_mut().find(|it| it.gate == "unequal-answers")
+        let mut findings = found.iter_mut();
+        if let Some(unequal) = findings.find(|finding| finding.gate == "unequal-answers")
             && let Some(words) = self.server_line(other)
         {
-            differ.words.push_str(&words);
+            unequal.words.push_str(&words);
         }
-        let unequal = self.unequal_load(other);
-        let is_comparison = unequal.is_empty();
-        found.extend(
-            unequal
-                .into_iter()
-                .map(|words| GateFinding::new(UNEQUAL_LOAD, Effect::Claim, words)),
-        );
+        let differences = self.unequal_load(other);
+        let ratio = if !differences.is_empty() {
+            ": no comparison".to_owned()
+        } else if let (Some(first), Some(second)) = (one.rate, two.rate)
+            && first > 0.0
+        {
+            let ratio = second / first;
+            format!(": rates {first:.1}/s and {second:.1}/s, ratio {ratio:.2}")
+        } else {
+            String::new()
+        };
+        for words in differences {
+            found.push(GateFinding::new(UNEQUAL_LOAD, Effect::Claim, words));
+        }
         let words = "One run each: nothing shows that a second pair would differ in the same way.";
         found.push(note("published", words.to_owned()));
-        let rates = one.rate.zip(two.rate).filter(|(one, _)| *one > 0.0);
-        let ratio = match rates {
-            _ if !is_comparison => ": no comparison".to_owned(),
-            None => String::new(),
-            Some((one, two)) => {
-                format!(": rates {one:.1}/s and {two:.1}/s, ratio {:.2}", two / one)
-            }
-        };
         let title = format!(
             "{} beside {}{ratio}",
             self.name,
@@ -384,33 +396,34 @@ impl TextRun {
 
     /// The run's name after the name `before`: only its line, if both are of the same page.
     fn name_after(&self, before: &str) -> String {
-        let line = self.name.rsplit_once(':').filter(|(page, line)| {
-            let same = before
-                .rsplit_once(':')
-                .is_some_and(|(other, _)| other == *page);
-            same && line.parse::<usize>().is_ok()
-        });
-        line.map_or_else(|| self.name.clone(), |(_, line)| format!("line {line}"))
+        if let (Some((page, line)), Some((other_page, _))) =
+            (self.name.rsplit_once(':'), before.rsplit_once(':'))
+            && page == other_page
+            && line.parse::<usize>().is_ok()
+        {
+            return format!("line {line}");
+        }
+        self.name.clone()
     }
 
     /// A sentence that the responses' lengths differ because only one server sends a `Server` field; `None` if that
     /// does not explain the difference.
     fn server_line(&self, other: &Self) -> Option<String> {
-        let (one, two) = (self.software.as_deref()?, other.software.as_deref()?);
-        let (named, name) = match (one, two) {
+        let (sender, name) = match (self.software.as_deref()?, other.software.as_deref()?) {
             ("", name) if !name.is_empty() => (other, name),
             (name, "") => (self, name),
             _ => return None,
         };
         let line = format!("Server: {name}");
-        let apart = self.facts.as_ref()?.head_bytes? - other.facts.as_ref()?.head_bytes?;
+        let difference = self.facts.as_ref()?.head_bytes? - other.facts.as_ref()?.head_bytes?;
         let explained = line.len() + "\r\n".len();
-        ((apart.abs() - explained as f64).abs() < 1.0).then(|| {
-            format!(
-                " The line `{line}` has {explained} bytes, and only the answers of {} have it.",
-                named.name_after(&self.name)
-            )
-        })
+        if (difference.abs() - explained as f64).abs() >= 1.0 {
+            return None;
+        }
+        Some(format!(
+            " The line `{line}` has {explained} bytes, and only the answers of {} have it.",
+            sender.name_after(&self.name)
+        ))
     }
 }
 

@@ -117,34 +117,35 @@ impl Measure {
     /// # Errors
     /// There is no such measure, or it cannot be restricted so; the text says which.
     pub fn parse(name: &str) -> Result<Self, String> {
-        let (plain, share) = apart(name);
-        let (base, of) = plain
-            .split_once('.')
-            .map_or((plain, None), |(base, of)| (base, Some(of)));
-        let known = |name: &str| MEASURES.iter().find(|record| record.name == name);
+        let (plain, share) = split_share(name);
+        let (base, part) = match plain.split_once('.') {
+            Some((base, part)) => (base, Some(part)),
+            None => (plain, None),
+        };
+        let record_of = |name: &str| MEASURES.iter().find(|record| record.name == name);
         // Some names contain a dot.
-        let (record, of) = match known(plain) {
-            Some(whole) => (Some(whole), None),
-            None => (known(base), of),
+        let (record, part) = match record_of(plain) {
+            Some(record) => (Some(record), None),
+            None => (record_of(base), part),
         };
         let has_shares = record.is_some_and(|record| record.has_shares);
         if share.is_some_and(|share| !has_shares || share.parse::<f64>().is_err()) {
-            let shared = MEASURES.iter().filter(|record| record.has_shares);
-            let shared: Vec<&str> = shared.map(|record| record.name).collect();
+            let with_shares = MEASURES.iter().filter(|record| record.has_shares);
+            let names: Vec<&str> = with_shares.map(|record| record.name).collect();
             return Err(format!(
                 "`{name}`: only {} have a share, such as p99@0.5",
-                shared.join(", ")
+                names.join(", ")
             ));
         }
         if base == "max" {
             return Err("a maximum is one request of all: no claim is made on it".to_owned());
         }
-        match record.filter(|record| record.scope.has(of)) {
-            Some(record) => Ok(Self {
+        match record {
+            Some(record) if record.scope.has(part) => Ok(Self {
                 name: name.to_owned(),
                 record,
             }),
-            None => Err(format!("no measure `{name}`; there are {}", names())),
+            _ => Err(format!("no measure `{name}`; there are {}", names())),
         }
     }
 
@@ -176,7 +177,7 @@ impl Measure {
     /// The server, or server and port, to which it is restricted; `None`: it is of all.
     #[must_use]
     pub fn of(&self) -> Option<&str> {
-        let (plain, _) = apart(&self.name);
+        let (plain, _) = split_share(&self.name);
         plain.strip_prefix(self.record.name)?.strip_prefix('.')
     }
 
@@ -200,30 +201,31 @@ impl Measure {
     /// The measure of all servers, if this is one of a single server.
     #[must_use]
     pub(crate) fn of_all(self) -> Self {
-        let share = apart(&self.name).1.map(|share| format!("@{share}"));
-        match self.record.scope {
-            Scope::Servers => Self {
-                name: format!("{}{}", self.record.name, share.unwrap_or_default()),
-                record: self.record,
-            },
-            Scope::Run | Scope::Server | Scope::Hop => self,
+        if self.record.scope != Scope::Servers {
+            return self;
         }
+        let name = match split_share(&self.name).1 {
+            Some(share) => format!("{}@{share}", self.record.name),
+            None => self.record.name.to_owned(),
+        };
+        Self { name, ..self }
     }
 
     /// The words on where and at which share of the capacity it is measured, each after a space;
     /// empty if it is of all servers without a share.
     #[must_use]
     pub fn place(&self) -> String {
-        let share = apart(&self.name).1;
-        let share = share.and_then(|share| share.parse::<f64>().ok());
-        let share = share.map(|share| format!(" at {:.0} % of the capacity", share * 100.0));
-        let of = match self.of() {
+        let mut words = match self.of() {
             Some(UPSTREAM) => " to the application".to_owned(),
             Some(hop) if hop.contains('.') => format!(" on the hop {hop}"),
             Some(server) => format!(" on the server {server}"),
             None => String::new(),
         };
-        of + &share.unwrap_or_default()
+        let share = split_share(&self.name).1;
+        if let Some(Ok(share)) = share.map(str::parse::<f64>) {
+            words += &format!(" at {:.0} % of the capacity", share * 100.0);
+        }
+        words
     }
 }
 
@@ -256,38 +258,44 @@ impl fmt::Display for Measure {
 }
 
 impl Scope {
-    /// Whether a measure of this scope may be restricted to `of`; `None`: without a restriction.
-    fn has(self, of: Option<&str>) -> bool {
+    /// Whether a measure of this scope may be restricted to `part`; `None`: without a restriction.
+    fn has(self, part: Option<&str>) -> bool {
         match self {
-            Self::Run => of.is_none(),
-            Self::Servers => of != Some(""),
-            Self::Server => of.is_some_and(|of| !of.is_empty()),
-            Self::Hop => of.is_some_and(|of| of == UPSTREAM || of.contains('.')),
+            Self::Run => part.is_none(),
+            Self::Servers => part != Some(""),
+            Self::Server => part.is_some_and(|server| !server.is_empty()),
+            Self::Hop => part.is_some_and(|hop| hop == UPSTREAM || hop.contains('.')),
         }
     }
 }
 
 /// The names of all measures, for the message on an unknown one.
 fn names() -> String {
-    let each = MEASURES.iter().map(|record| match record.scope {
-        Scope::Run | Scope::Servers => record.name.to_owned(),
-        Scope::Server => format!("{}.SERVER", record.name),
-        Scope::Hop => format!("{0}.SERVER.PORT, {0}.{UPSTREAM}", record.name),
-    });
-    let each: Vec<String> = each.collect();
-    let divided = MEASURES.iter().filter(|it| it.scope == Scope::Servers);
-    let divided: Vec<&str> = divided.map(|record| record.name).collect();
+    let mut forms = Vec::new();
+    let mut of_one_server = Vec::new();
+    for MeasureRecord { name, scope, .. } in MEASURES {
+        forms.push(match scope {
+            Scope::Run | Scope::Servers => (*name).to_owned(),
+            Scope::Server => format!("{name}.SERVER"),
+            Scope::Hop => format!("{name}.SERVER.PORT, {name}.{UPSTREAM}"),
+        });
+        if *scope == Scope::Servers {
+            of_one_server.push(*name);
+        }
+    }
     format!(
         "{}; {} also of one server, such as cpu.front; p99@0.5 at half the capacity",
-        each.join(", "),
-        divided.join(", ")
+        forms.join(", "),
+        of_one_server.join(", ")
     )
 }
 
 /// Splits a name at its `@`: the plain name, and the share of the capacity if there is one.
-fn apart(name: &str) -> (&str, Option<&str>) {
-    name.split_once('@')
-        .map_or((name, None), |(plain, share)| (plain, Some(share)))
+fn split_share(name: &str) -> (&str, Option<&str>) {
+    match name.split_once('@') {
+        Some((plain, share)) => (plain, Some(share)),
+        None => (name, None),
+    }
 }
 
 /// The number of requests that the server in front could answer with a second of CPU time: 1 / CPU

@@ -23,7 +23,9 @@ pub fn nmon(lines: &str, host: &Host, run: &str) -> Option<String> {
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    let (first, _) = samples.first().zip(samples.get(1))?;
+    let [first, _, ..] = &samples[..] else {
+        return None;
+    };
     let mut file = NmonFile {
         text: String::new(),
         host,
@@ -43,8 +45,8 @@ struct NmonFile<'a> {
 impl NmonFile<'_> {
     fn line(&mut self, words: &[String]) {
         // A comma would begin a new column.
-        let words: Vec<String> = words.iter().map(|word| word.replace(',', ";")).collect();
-        let _ = writeln!(self.text, "{}", words.join(","));
+        let columns: Vec<String> = words.iter().map(|word| word.replace(',', ";")).collect();
+        let _ = writeln!(self.text, "{}", columns.join(","));
     }
 
     /// Writes the head of the file: facts about the machine, and the columns of each section.
@@ -63,42 +65,25 @@ impl NmonFile<'_> {
         ] {
             self.line(&["AAA".to_owned(), key.to_owned(), value]);
         }
-        let named = |section: &str, title: &str, columns: &[String]| {
+        let fixed = |columns: &str| columns.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let bytes = columns(&first.interfaces, &["-read-KB/s", "-write-KB/s"]);
+        let packets = columns(&first.interfaces, &["-read/s", "-write/s"]);
+        let disks = columns(&first.disks, &[""]);
+        for (section, title, columns) in [
+            ("CPU_ALL", "CPU Total", &fixed(CPU)),
+            ("MEM", "Memory MB", &fixed(MEM)),
+            ("PROC", "Processes", &fixed(PROC)),
+            ("NET", "Network I/O", &bytes),
+            ("NETPACKET", "Network Packets", &packets),
+            ("DISKREAD", "Disk Read KB/s", &disks),
+            ("DISKWRITE", "Disk Write KB/s", &disks),
+            ("DISKXFER", "Disk transfers per second", &disks),
+            ("TOP", "%CPU Utilisation", &Vec::new()),
+            ("TOP", "+PID", &fixed(TOP)),
+        ] {
             let mut words = vec![section.to_owned(), format!("{title} {run}")];
             words.extend(columns.iter().cloned());
-            words
-        };
-        let fixed = |columns: &str| columns.split(',').map(str::to_owned).collect::<Vec<_>>();
-        let lines = [
-            named("CPU_ALL", "CPU Total", &fixed(CPU)),
-            named("MEM", "Memory MB", &fixed(MEM)),
-            named("PROC", "Processes", &fixed(PROC)),
-            named(
-                "NET",
-                "Network I/O",
-                &columns(&first.interfaces, &["-read-KB/s", "-write-KB/s"]),
-            ),
-            named(
-                "NETPACKET",
-                "Network Packets",
-                &columns(&first.interfaces, &["-read/s", "-write/s"]),
-            ),
-            named("DISKREAD", "Disk Read KB/s", &columns(&first.disks, &[""])),
-            named(
-                "DISKWRITE",
-                "Disk Write KB/s",
-                &columns(&first.disks, &[""]),
-            ),
-            named(
-                "DISKXFER",
-                "Disk transfers per second",
-                &columns(&first.disks, &[""]),
-            ),
-            named("TOP", "%CPU Utilisation", &[]),
-            named("TOP", "+PID", &fixed(TOP)),
-        ];
-        for line in lines {
-            self.line(&line);
+            self.line(&words);
         }
     }
 
@@ -108,85 +93,66 @@ impl NmonFile<'_> {
         let (time, date) = clock(after.time_s);
         self.line(&["ZZZZ".to_owned(), mark.clone(), time, date]);
         let span = (after.time_s - before.time_s).max(1e-9);
-        let mut put = |section: &str, values: Vec<f64>| {
-            let mut words = vec![section.to_owned(), mark.clone()];
+        let mut section = |name: &str, values: Vec<f64>| {
+            let mut words = vec![name.to_owned(), mark.clone()];
             words.extend(values.iter().map(|value| format!("{value:.1}")));
             self.line(&words);
         };
-        put("CPU_ALL", cpu(before, after));
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        let memory = after.memory;
-        put(
-            "MEM",
-            vec![
-                mib(memory.total),
-                -1.0,
-                -1.0,
-                -1.0,
-                mib(memory.free),
-                -1.0,
-                -1.0,
-                -1.0,
-                -1.0,
-                mib(memory.cached),
-                -1.0,
-                mib(memory.slab),
-            ],
-        );
-        put("PROC", vec![-1.0; 8]);
+        section("CPU_ALL", cpu(before, after));
+        section("MEM", memory(after));
+        section("PROC", vec![NOT_SAMPLED; 8]);
         let kib = |bytes: u64| bytes as f64 / 1024.0;
-        let network = |of: fn(&Interface) -> [u64; 2], unit: fn(u64) -> f64| {
-            rates(&before.interfaces, &after.interfaces, of, span, unit)
+        let count = |count: u64| count as f64;
+        let network = |counters: fn(&Interface) -> [u64; 2], unit: fn(u64) -> f64| {
+            rates(&before.interfaces, &after.interfaces, counters, span, unit)
         };
-        put("NET", network(|it| [it.received_bytes, it.sent_bytes], kib));
-        put(
-            "NETPACKET",
-            network(
-                |it| [it.received_packets, it.sent_packets],
-                |count| count as f64,
-            ),
-        );
-        let disk = |of: fn(&Disk) -> [u64; 1], unit: fn(u64) -> f64| {
-            rates(&before.disks, &after.disks, of, span, unit)
+        section("NET", network(|it| [it.received_bytes, it.sent_bytes], kib));
+        let packets = network(|it| [it.received_packets, it.sent_packets], count);
+        section("NETPACKET", packets);
+        let disk = |counter: fn(&Disk) -> [u64; 1], unit: fn(u64) -> f64| {
+            rates(&before.disks, &after.disks, counter, span, unit)
         };
-        put("DISKREAD", disk(|it| [it.read_bytes], kib));
-        put("DISKWRITE", disk(|it| [it.written_bytes], kib));
-        put(
-            "DISKXFER",
-            disk(|it| [it.reads + it.writes], |count| count as f64),
-        );
+        section("DISKREAD", disk(|it| [it.read_bytes], kib));
+        section("DISKWRITE", disk(|it| [it.written_bytes], kib));
+        section("DISKXFER", disk(|it| [it.reads + it.writes], count));
         for (number, (name, cpu)) in after.servers.iter().enumerate() {
+            // A server that has just started has no time before.
             let used = cpu - before.servers.get(name).copied().unwrap_or(*cpu);
             let share = format!("{:.1}", used / span * 100.0);
-            let mut words = vec![
-                "TOP".to_owned(),
-                (number + 1).to_string(),
-                mark.clone(),
-                share,
-            ];
-            words.extend(std::iter::repeat_n("-1".to_owned(), 9));
+            let pid = (number + 1).to_string();
+            let mut words = vec!["TOP".to_owned(), pid, mark.clone(), share];
+            words.extend(std::iter::repeat_n(format!("{NOT_SAMPLED}"), 9));
             words.push(name.clone());
             self.line(&words);
         }
     }
 }
 
+/// The machine's memory in MiB, in the order of [`MEM`].
+fn memory(sample: &Sample) -> Vec<f64> {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let mut values = vec![NOT_SAMPLED; 12];
+    values[0] = mib(sample.memory.total);
+    values[4] = mib(sample.memory.free);
+    values[9] = mib(sample.memory.cached);
+    values[11] = mib(sample.memory.slab);
+    values
+}
+
 /// The shares of all cores' time: user, system, wait, idle, steal, busy; and the number of cores.
 fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
-    let sum = |of: fn(&CoreSample) -> f64| {
+    let sum = |time: fn(&CoreSample) -> f64| {
         let cores = after.cores.iter().zip(&before.cores);
         cores
-            .map(|(after, before)| of(after) - of(before))
+            .map(|(after, before)| time(after) - time(before))
             .sum::<f64>()
     };
-    let all = sum(|it| it.total).max(1e-9);
-    let percent = |value: f64| value / all * 100.0;
-    let [user, system, wait, steal] = [
-        percent(sum(|it| it.user)),
-        percent(sum(|it| it.system)),
-        percent(sum(|it| it.wait)),
-        percent(sum(|it| it.steal)),
-    ];
+    let total = sum(|core| core.total).max(1e-9);
+    let percent = |time: fn(&CoreSample) -> f64| sum(time) / total * 100.0;
+    let user = percent(|core| core.user);
+    let system = percent(|core| core.system);
+    let wait = percent(|core| core.wait);
+    let steal = percent(|core| core.steal);
     let idle = (100.0 - user - system - wait - steal).max(0.0);
     vec![
         user,
@@ -203,27 +169,31 @@ fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
 fn rates<T, const N: usize>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,
-    of: fn(&T) -> [u64; N],
+    counters: fn(&T) -> [u64; N],
     span: f64,
     unit: fn(u64) -> f64,
 ) -> Vec<f64> {
     let mut rates = Vec::new();
-    for (name, before) in before {
-        let after = after.get(name).unwrap_or(before);
-        for (before, after) in of(before).into_iter().zip(of(after)) {
-            rates.push(unit(after.saturating_sub(before)) / span);
+    for (name, device_before) in before {
+        // A device that has gone has no increase.
+        let device_after = after.get(name).unwrap_or(device_before);
+        let counts = counters(device_before)
+            .into_iter()
+            .zip(counters(device_after));
+        for (count_before, count_after) in counts {
+            rates.push(unit(count_after.saturating_sub(count_before)) / span);
         }
     }
     rates
 }
 
-/// The column names: each name with each ending.
-fn columns<T>(all: &BTreeMap<String, T>, endings: &[&str]) -> Vec<String> {
-    let each = |name: &String| {
-        let with = |ending: &&str| format!("{name}{ending}");
-        endings.iter().map(with).collect::<Vec<_>>()
-    };
-    all.keys().flat_map(each).collect()
+/// The column names: each device with each ending.
+fn columns<T>(devices: &BTreeMap<String, T>, endings: &[&str]) -> Vec<String> {
+    let mut columns = Vec::new();
+    for name in devices.keys() {
+        columns.extend(endings.iter().map(|ending| format!("{name}{ending}")));
+    }
+    columns
 }
 
 /// The time and the date, such as 14:03:09 and 22-NOV-2026, in UTC.
@@ -233,6 +203,9 @@ fn clock(time_s: f64) -> (String, String) {
     let date = time.strftime("%d-%b-%Y").to_string().to_uppercase();
     (time.strftime("%H:%M:%S").to_string(), date)
 }
+
+/// The value for a figure that is not sampled.
+const NOT_SAMPLED: f64 = -1.0;
 
 const CPU: &str = "User%,Sys%,Wait%,Idle%,Steal%,Busy,CPUs";
 const MEM: &str = "memtotal,hightotal,lowtotal,swaptotal,memfree,highfree,lowfree,swapfree,memshared,cached,active,slab";

@@ -28,18 +28,21 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         least: Duration::ZERO,
         most: Duration::ZERO,
     };
-    let each: Vec<Option<Span>> = (0..plan.cells)
+    let spans: Vec<Option<Span>> = (0..plan.cells)
         .map(|cell| Span::of(experiment, cell))
         .collect();
     if from == 0 {
-        let published = experiment.as_published.iter();
-        let published = published.filter(|run| !run.is_every_round);
-        let published: Duration = published.map(|run| published_time(run.requests)).sum();
-        plan.least += published;
-        plan.most += published;
+        for run in &experiment.as_published {
+            if !run.is_every_round {
+                let time = published_time(run.requests);
+                plan.least += time;
+                plan.most += time;
+            }
+        }
+        // A first round without spans at shares finds the capacity of which they are shares.
         if !experiment.shares().is_empty() {
             let cells = screen::cells(experiment, 0, &[]);
-            plan.add(experiment, &cells, &mut Vec::new(), &each, 0);
+            plan.add(experiment, &cells, &mut Vec::new(), &spans, 0);
         }
     }
     let mut started = Vec::new();
@@ -50,7 +53,7 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         if !experiment.is_never_restarted() {
             started.clear();
         }
-        plan.add(experiment, &cells, &mut started, &each, shares);
+        plan.add(experiment, &cells, &mut started, &spans, shares);
     }
     plan
 }
@@ -79,24 +82,27 @@ impl Span {
         let mut addresses = Addresses::new();
         let mut virtual_machines = 0;
         for number in 0..experiment.servers() {
-            let made = check_server(experiment, levels, number, &mut addresses).ok()?;
-            virtual_machines += u32::from(made.is_some_and(|it| is_java(&it.server.target)));
+            let server = check_server(experiment, levels, number, &mut addresses).ok()?;
+            let is_java = server.is_some_and(|server| server.target.jvm());
+            virtual_machines += u32::from(is_java);
         }
         let load = experiment.load(levels, &addresses).ok()?;
-        let spans = 1 + u32::from(experiment.counts_apart());
-        let counting = if experiment.is_duel {
-            COUNTED
-        } else {
-            Duration::ZERO
-        };
-        let runs: Vec<u64> = experiment
-            .every_round(levels)
-            .map(|run| run.requests)
-            .collect();
+        let mut main = load.time;
+        if experiment.counts_apart() {
+            main += load.time;
+        }
+        if experiment.is_duel {
+            main += COUNTED;
+        }
+        for run in experiment.every_round(levels) {
+            main += of_requests(run.requests);
+        }
         // The last run is made again when the servers are warm.
-        let again = runs.iter().chain(runs.last()).copied();
+        if let Some(last) = experiment.every_round(levels).last() {
+            main += of_requests(last.requests);
+        }
         Some(Self {
-            main: load.time * spans + counting + again.map(of_requests).sum::<Duration>(),
+            main,
             time: load.time,
             warm: load.warm,
             crowd: load.crowd.map_or(Duration::ZERO, |_| load.warm.0),
@@ -106,28 +112,33 @@ impl Span {
 }
 
 impl Plan {
-    /// Adds a round of `cells`; `started` has the nested levels whose servers run already.
+    /// Adds a round of `cells`, with `shares` spans at shares of the capacity. `started` has the nested levels whose
+    /// servers run already.
     fn add<'a>(
         &mut self,
         experiment: &'a Experiment,
         cells: &[usize],
         started: &mut Vec<Vec<&'a Level>>,
-        each: &[Option<Span>],
+        spans: &[Option<Span>],
         shares: u32,
     ) {
         for &cell in cells {
-            let Some(span) = each[cell] else {
+            let Some(span) = spans[cell] else {
                 continue;
             };
             let levels = &experiment.cells[cell];
             let group: Vec<&Level> = experiment.nest.iter().map(|name| &levels[name]).collect();
+            // Without nested levels, each cell has its own servers.
             let is_fresh = group.is_empty() || !started.contains(&group);
             started.push(group);
-            let (start, first) = span.fresh.filter(|_| is_fresh).unwrap_or_default();
+            let (start, warm_min) = match span.fresh {
+                Some(of_jvm) if is_fresh => of_jvm,
+                _ => (Duration::ZERO, Duration::ZERO),
+            };
             let fixed = RUN + start + span.crowd + span.main + span.time * shares;
             let (at_least, at_most) = span.warm;
-            self.least += fixed + at_least.max(first);
-            self.most += fixed + at_most.max(first);
+            self.least += fixed + at_least.max(warm_min);
+            self.most += fixed + at_most.max(warm_min);
         }
     }
 }
@@ -154,10 +165,6 @@ fn published_time(requests: u64) -> Duration {
 
 fn of_requests(requests: u64) -> Duration {
     PUBLISHED_REQUEST * u32::try_from(requests).unwrap_or(u32::MAX)
-}
-
-fn is_java(target: &str) -> bool {
-    catamaran_tier::builtin(target).is_some_and(|target| target.jvm())
 }
 
 fn words(time: Duration) -> String {

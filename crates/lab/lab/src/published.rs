@@ -135,8 +135,8 @@ pub enum TextFault {
 
 /// The tools whose texts are read, with their versions.
 fn readable() -> String {
-    let named = versions();
-    let (last, others) = named.split_last().expect("there are tools");
+    let versions = versions();
+    let (last, others) = versions.split_last().expect("there are tools");
     format!("{} or {last}", others.join(", "))
 }
 
@@ -189,19 +189,23 @@ pub fn parse(text: &str) -> Result<PublishedText, TextFault> {
 #[must_use]
 pub fn blocks(text: &str) -> Vec<Block> {
     let text = plain::plain(text);
-    let places = TOOLS.iter().flat_map(|tool| {
-        let starts = (tool.starts)(&text).into_iter();
-        starts.map(move |at| (at, tool))
-    });
-    let mut places: Vec<(usize, &Tool)> = places.collect();
-    places.sort_by_key(|(at, _)| *at);
-    let ends = places.iter().skip(1).map(|(at, _)| *at);
-    let ends: Vec<usize> = ends.chain([text.len()]).collect();
-    let block = |((at, tool), end): (&(usize, &Tool), &usize)| Block {
-        line: text[..*at].matches('\n').count() + 1,
-        content: (tool.read)(&text[*at..*end]),
-    };
-    places.iter().zip(&ends).map(block).collect()
+    let mut reports: Vec<(usize, &Tool)> = Vec::new();
+    for tool in &TOOLS {
+        reports.extend((tool.starts)(&text).into_iter().map(|start| (start, tool)));
+    }
+    reports.sort_by_key(|(start, _)| *start);
+    let mut blocks = Vec::new();
+    for (number, (start, tool)) in reports.iter().enumerate() {
+        // A report ends where the next one begins.
+        let end = reports
+            .get(number + 1)
+            .map_or(text.len(), |(next, _)| *next);
+        blocks.push(Block {
+            line: text[..*start].matches('\n').count() + 1,
+            content: (tool.read)(&text[*start..end]),
+        });
+    }
+    blocks
 }
 
 /// A tool whose output can be read.

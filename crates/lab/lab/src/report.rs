@@ -37,8 +37,10 @@ fn setting(result: &ResultDocument) -> String {
     } else {
         "; incomplete"
     };
-    let build = host.slow_build();
-    let build = build.map_or_else(String::new, |said| format!(" {said}"));
+    let build = match host.slow_build() {
+        Some(warning) => format!(" {warning}"),
+        None => String::new(),
+    };
     let void: usize = result.cells.iter().map(|cell| cell.void).sum();
     format!(
         "{form}{duel}: {} rounds of {} cells, {} void{end}. {}{}, {} cores of {}, {} MiB, Linux {}.{build}{}",
@@ -78,11 +80,12 @@ fn runs(count: usize) -> String {
 
 /// The day in UTC with a comma after it; empty if it is not known.
 fn date(started_at_s: u64) -> String {
-    let second = i64::try_from(started_at_s).ok().filter(|it| *it > 0);
-    let time = second.and_then(|second| jiff::Timestamp::from_second(second).ok());
-    time.map_or_else(String::new, |time| {
-        format!("{}, ", time.strftime("%Y-%m-%d"))
-    })
+    // In results by an older version the time may be 0.
+    let seconds = i64::try_from(started_at_s).unwrap_or(0);
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(time) if seconds > 0 => format!("{}, ", time.strftime("%Y-%m-%d")),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

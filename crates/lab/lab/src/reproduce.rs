@@ -178,8 +178,9 @@ impl FigureSheet {
         programs: &Programs,
         server: &Process,
     ) -> Result<TextFigures, ReproduceFault> {
-        let own = programs.get(&self.software).map(|it| it.join("bin/ab"));
-        let program = own.unwrap_or_default().display().to_string();
+        let folder = programs.get(&self.software);
+        let ab = folder.map(|folder| folder.join("bin/ab"));
+        let program = ab.unwrap_or_default().display().to_string();
         let mut command = Command::new("timeout");
         command.arg(LOAD_SECONDS).arg(&program);
         command.args(case.keep_alive.then_some("-k"));
@@ -204,9 +205,9 @@ impl ExpectedFigure {
             Some(BytesOf::Body) => text.body_bytes.unwrap_or_default(),
             Some(BytesOf::Total) => text.bytes.unwrap_or_default(),
             None => {
-                let is_one = |name: &str| self.calls.iter().any(|it| it == name);
-                let of = calls.iter().filter(|(name, _)| is_one(name));
-                of.map(|(_, call)| call.calls).sum()
+                let is_counted = |name: &str| self.calls.iter().any(|call| call == name);
+                let counted = calls.iter().filter(|(name, _)| is_counted(name));
+                counted.map(|(_, call)| call.calls).sum()
             }
         };
         count as f64

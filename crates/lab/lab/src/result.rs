@@ -17,9 +17,7 @@ pub use self::stored::{PrintedRun, StoredResult};
 use crate::claim::{
     ControlRatio, Outcome, StoredRounds, Verdict, evaluate, evaluate_again, of_rounds, over_control,
 };
-use crate::experiment::{
-    Claim, Experiment, Factor, Levels, OriginalRun, PublishedRatio, Selection,
-};
+use crate::experiment::{Experiment, Factor, Levels, PublishedRatio, Selection};
 use crate::gate::{self, Effect, GateFinding};
 use crate::host::Host;
 use crate::measure::Measure;
@@ -231,13 +229,13 @@ impl ResultDocument {
         let claims = evaluate(experiment, runs);
         let subject = experiment.subject();
         let rounds = runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
-        let over_control = over_control(experiment, runs).into_iter().enumerate();
-        let cells: Vec<CellResult> = over_control
-            .map(|(cell, over_control)| CellResult {
+        let mut cells = Vec::new();
+        for (cell, over_control) in over_control(experiment, runs).into_iter().enumerate() {
+            cells.push(CellResult {
                 over_control,
                 ..cell_result(experiment, cell, runs)
-            })
-            .collect();
+            });
+        }
         let gates = gates(experiment, runs);
         let has_fired = |name: &&str| gates.iter().any(|gate| gate.gate == *name);
         let applies = |name: &&str| runs.iter().any(|run| gate::applies(name, &run.facts));
@@ -289,19 +287,20 @@ impl ResultDocument {
             self.starts = of_rounds(experiment, self.rounds, &[]);
         }
         for outcome in &mut self.claims {
-            let is_it = |claim: &&Claim| claim.says == outcome.says;
-            if let Some(claim) = experiment.claims.iter().find(is_it) {
+            let mut claims = experiment.claims.iter();
+            if let Some(claim) = claims.find(|claim| claim.says == outcome.says) {
                 outcome.published = claim.published_of(&outcome.each);
             }
         }
+        // The published figures name cells by their numbers.
         let cells = self.cells.iter().map(|cell| &cell.levels);
         if experiment.cells.iter().eq(cells) {
             self.published = published::results(experiment, &self.cells, &self.claims);
         }
         for run in &mut self.as_published {
-            let is_it = |it: &&OriginalRun| it.name == run.name;
-            if let Some(today) = experiment.as_published.iter().find(is_it) {
-                run.deviations.clone_from(&today.deviations);
+            let mut original_runs = experiment.as_published.iter();
+            if let Some(original) = original_runs.find(|original| original.name == run.name) {
+                run.deviations.clone_from(&original.deviations);
             }
         }
         self.answer = answer(&self.claims, self.subject());
@@ -345,10 +344,10 @@ impl ResultDocument {
     /// The levels that the source is about; `None` if the experiment repeats no publication.
     #[must_use]
     pub fn subject(&self) -> Option<&Levels> {
-        let control = self.cells.get(self.control);
-        control
-            .filter(|_| !self.source.is_empty())
-            .map(|it| &it.levels)
+        if self.source.is_empty() {
+            return None;
+        }
+        Some(&self.cells.get(self.control)?.levels)
     }
 }
 
@@ -368,10 +367,13 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
     names.sort_unstable();
     names.dedup();
     let measure = |name: &String| {
-        let values = valid
-            .iter()
-            .filter_map(|run| Some((run.round, run.measures.get(name).copied()?)));
-        let (rounds, values): (Vec<usize>, Vec<f64>) = values.unzip();
+        let (mut rounds, mut values) = (Vec::new(), Vec::new());
+        for run in &valid {
+            if let Some(value) = run.measures.get(name) {
+                rounds.push(run.round);
+                values.push(*value);
+            }
+        }
         let spread = Spread::of(&values)?;
         let result = MeasureResult {
             unit: Measure::parse(name)
@@ -386,25 +388,22 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         };
         Some((name.clone(), result))
     };
-    let latencies = valid
-        .iter()
-        .filter_map(|run| Some(run.facts.latency_ms?.max));
+    let latencies = valid.iter().filter_map(|run| run.facts.latency_ms);
     let screened = of_cell().all(|run| run.round < experiment.screened()) && !valid.is_empty();
-    let label = experiment.label(cell);
+    let mut label = experiment.label(cell);
+    if screened {
+        label += " (screened)";
+    }
     CellResult {
         levels: experiment.cells[cell].clone(),
-        label: if screened {
-            label + " (screened)"
-        } else {
-            label
-        },
+        label,
         screened,
         runs: valid.len(),
         void: of_cell().count() - valid.len(),
         measures: names.into_iter().filter_map(measure).collect(),
         over_control: BTreeMap::new(),
         calls: calls(&valid),
-        max_ms: latencies.reduce(f64::max),
+        max_ms: latencies.map(|latency| latency.max).reduce(f64::max),
         over_time: None,
         stddev_ms: deviation(&valid),
         by_second: by_second(&valid),
@@ -413,16 +412,21 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
 
 /// The standard deviation of the latencies of all requests of all runs; `None` if a run does not have it.
 fn deviation(runs: &[&Run]) -> Option<f64> {
-    let of_run = |run: &&Run| {
+    // The deviation of all requests follows from the deviations within the runs, and that of the runs' means.
+    let (mut count, mut sum, mut within) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for run in runs {
         let latency = run.facts.latency_ms?;
-        Some((run.facts.completed as f64, latency.mean, latency.stddev?))
-    };
-    let all = runs.iter().map(of_run).collect::<Option<Vec<_>>>()?;
-    let sum = |part: &dyn Fn(&(f64, f64, f64)) -> f64| all.iter().map(part).sum::<f64>();
-    let count = sum(&|(count, ..)| *count);
-    let mean = sum(&|(count, mean, _)| count * mean) / count;
-    let within = sum(&|(count, _, deviation)| count * deviation.powi(2));
-    let between = sum(&|(count, of_run, _)| count * (of_run - mean).powi(2));
+        let requests = run.facts.completed as f64;
+        count += requests;
+        sum += requests * latency.mean;
+        within += requests * latency.stddev?.powi(2);
+    }
+    let mean = sum / count;
+    let mut between = 0.0;
+    for run in runs {
+        let difference = run.facts.latency_ms?.mean - mean;
+        between += run.facts.completed as f64 * difference.powi(2);
+    }
     (count > 0.0).then(|| ((within + between) / count).sqrt())
 }
 
@@ -432,20 +436,18 @@ fn by_second(runs: &[&Run]) -> Option<[f64; 2]> {
     let mut rates: Vec<u64> = seconds.map(|second| second.completed).collect();
     rates.sort_unstable();
     let last = rates.len().checked_sub(1)?;
-    let at = |share: f64| rates[(last as f64 * share).round() as usize] as f64;
-    Some([at(0.05), at(0.95)])
+    let percentile = |share: f64| rates[(last as f64 * share).round() as usize] as f64;
+    Some([percentile(0.05), percentile(0.95)])
 }
 
 /// The mean number of each system call for one request, by server.
 fn calls(runs: &[&Run]) -> BTreeMap<String, BTreeMap<String, f64>> {
     let mut sums: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
     for (server, counts) in runs.iter().flat_map(|run| &run.calls) {
+        let of_server = sums.entry(server.clone()).or_default();
         for (call, count) in counts {
-            let sum = sums
-                .entry(server.clone())
-                .or_default()
-                .entry(call.clone())
-                .or_default();
+            let sum = of_server.entry(call.clone()).or_default();
+            // A run without the call counts as 0.
             *sum += count / runs.len() as f64;
         }
     }
@@ -456,9 +458,10 @@ fn calls(runs: &[&Run]) -> BTreeMap<String, BTreeMap<String, f64>> {
 fn gates(experiment: &Experiment, runs: &[Run]) -> Vec<GateResult> {
     let mut gates: Vec<GateResult> = Vec::new();
     for run in runs {
-        for (at, fired) in run.gates.iter().enumerate() {
+        for (number, fired) in run.gates.iter().enumerate() {
             // Several causes of one gate are one run.
-            if run.gates[..at].iter().any(|it| it.gate == fired.gate) {
+            let mut before = run.gates[..number].iter();
+            if before.any(|other| other.gate == fired.gate) {
                 continue;
             }
             if let Some(known) = gates.iter_mut().find(|gate| gate.gate == fired.gate) {
@@ -478,6 +481,7 @@ fn gates(experiment: &Experiment, runs: &[Run]) -> Vec<GateResult> {
     gates
 }
 
+/// The cells of each round in the order of their first attempts.
 fn orders(runs: &[Run]) -> Vec<Vec<usize>> {
     let mut orders: Vec<Vec<usize>> = Vec::new();
     for run in runs.iter().filter(|run| run.attempt == 0) {

@@ -1,14 +1,14 @@
 //! Makes all rounds of an experiment. Each round has every cell once, in random order; the next one
 //! has them in the reverse order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_stats::{blocks, looks};
 
 use crate::drive::{DriveFault, Driver, RunFiles, RunRequest, Stages};
-use crate::experiment::{Experiment, OriginalRun, ROUNDS_MAX};
+use crate::experiment::{Experiment, Level, OriginalRun, ROUNDS_MAX};
 use crate::gate::GateFinding;
 use crate::run::{ATTEMPTS, MemoryCount, Run, RunKey, ServerRecord, attempts};
 use crate::store::{Store, StoreFault};
@@ -103,56 +103,50 @@ pub struct RoundsRequest<'a> {
 /// # Errors
 /// A run cannot be made or stored. Runs stored before stay stored.
 pub fn run(
-    asked: RoundsRequest<'_>,
+    request: RoundsRequest<'_>,
     store: &mut Store,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Rounds, RoundsFault> {
-    let experiment = asked.experiment;
+    let experiment = request.experiment;
     let orders = orders(experiment);
-    let screened = experiment.screened();
+    let screen_rounds = experiment.screened();
     let rounds = experiment.rounds_to_make();
     let looks = looks::looks(experiment.rounds);
-    let mut round = asked
-        .done
-        .iter()
-        .map(|run| run.round + 1)
-        .max()
-        .unwrap_or(0);
-    let mut making = RoundMaker {
-        unserved: asked.done.is_empty().then_some(0),
-        made: asked.done,
-        capacity: asked.capacity,
+    let rounds_done = request.done.iter().map(|run| run.round + 1).max();
+    let mut round = rounds_done.unwrap_or(0);
+    let mut maker = RoundMaker {
+        unserved: request.done.is_empty().then_some(0),
+        made: request.done,
+        capacity: request.capacity,
         stages: Stages::default(),
-        driver: asked.driver,
+        driver: request.driver,
         experiment,
-        stop: asked.stop,
+        stop: request.stop,
         store,
         tell,
-        published: asked.published,
-        servers: asked.servers,
+        published: request.published,
+        servers: request.servers,
     };
-    let mut is_complete = making.publish()? && making.calibrate()?;
+    // Each step returns false if a signal has asked for the end.
+    let mut is_complete = maker.publish()? && maker.calibrate()?;
     while is_complete && round < rounds {
-        let cells = screen::cells(experiment, round, &making.made);
-        if round == screened && screened > 0 {
-            (making.tell)(Event::Screened(&cells));
+        let cells = screen::cells(experiment, round, &maker.made);
+        if round == screen_rounds && screen_rounds > 0 {
+            (maker.tell)(Event::Screened(&cells));
         }
-        let order: Vec<usize> = orders[round]
-            .iter()
-            .copied()
-            .filter(|cell| cells.contains(cell))
-            .collect();
-        is_complete = making.round(round, rounds, &order)?;
+        let mut order = orders[round].clone();
+        order.retain(|cell| cells.contains(cell));
+        is_complete = maker.round(round, rounds, &order)?;
         round += 1;
-        let is_look = round < rounds && looks.contains(&round.saturating_sub(screened));
-        if is_complete && is_look && claim::is_decided(experiment, &making.made) {
-            making.store.keep_end(experiment, round - screened)?;
-            (making.tell)(Event::Decided(round));
+        let is_look = round < rounds && looks.contains(&round.saturating_sub(screen_rounds));
+        if is_complete && is_look && claim::is_decided(experiment, &maker.made) {
+            maker.store.keep_end(experiment, round - screen_rounds)?;
+            (maker.tell)(Event::Decided(round));
             break;
         }
     }
     Ok(Rounds {
-        runs: making.made,
+        runs: maker.made,
         is_complete,
     })
 }
@@ -165,17 +159,16 @@ fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
     if experiment.nest.is_empty() {
         return orders;
     }
-    let shared = |cell: usize| -> Vec<String> {
+    let nested_levels = |cell: usize| -> Vec<&Level> {
         let names = experiment.nest.iter();
-        names
-            .map(|name| experiment.cells[cell][name].to_string())
-            .collect()
+        names.map(|name| &experiment.cells[cell][name]).collect()
     };
+    // Every second round is the reverse of the one before it.
     for pair in orders.chunks_mut(2) {
-        pair[0] = grouped(&pair[0], shared);
-        let mirror = pair[0].iter().rev().copied().collect();
+        pair[0] = grouped(&pair[0], nested_levels);
+        let reverse = pair[0].iter().rev().copied().collect();
         if let Some(second) = pair.get_mut(1) {
-            *second = mirror;
+            *second = reverse;
         }
     }
     orders
@@ -186,10 +179,10 @@ fn orders(experiment: &Experiment) -> Vec<Vec<usize>> {
 fn grouped<K: PartialEq>(cells: &[usize], key: impl Fn(usize) -> K) -> Vec<usize> {
     let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
     for &cell in cells {
-        let wanted = key(cell);
-        match groups.iter_mut().find(|(known, _)| *known == wanted) {
+        let key_of_cell = key(cell);
+        match groups.iter_mut().find(|(key, _)| *key == key_of_cell) {
             Some((_, members)) => members.push(cell),
-            None => groups.push((wanted, vec![cell])),
+            None => groups.push((key_of_cell, vec![cell])),
         }
     }
     groups.into_iter().flat_map(|(_, cells)| cells).collect()
@@ -217,39 +210,39 @@ impl RoundMaker<'_> {
     /// Makes the published runs that are not part of rounds, except those made before. Returns
     /// `false` if a signal has asked for the end.
     fn publish(&mut self) -> Result<bool, RoundsFault> {
-        let runs = self.experiment.as_published.iter();
-        let runs: Vec<&OriginalRun> = runs.filter(|run| !run.is_every_round).collect();
-        let is_done = |run: &&&OriginalRun| self.published.contains(&run.name);
-        let done = runs.iter().take_while(is_done).count();
-        let mut from = done;
+        let mut runs: Vec<&OriginalRun> = self.experiment.as_published.iter().collect();
+        runs.retain(|run| !run.is_every_round);
+        let is_stored = |run: &&&OriginalRun| self.published.contains(&run.name);
+        let stored = runs.iter().take_while(is_stored).count();
+        let mut first = stored;
         // A run that continues with the servers of another one needs that one to be made again, even if it is stored.
-        while runs.get(from).is_some_and(|run| run.is_again) && from > 0 {
-            from -= 1;
+        while runs.get(first).is_some_and(|run| run.is_again) && first > 0 {
+            first -= 1;
         }
-        for (number, run) in runs.into_iter().enumerate().skip(from) {
+        for (number, run) in runs.into_iter().enumerate().skip(first) {
             if !run.is_again {
                 self.stages.clear();
             }
             (self.tell)(Event::Publishes(run));
             let stages = &mut self.stages;
-            let made = self
+            let result = self
                 .driver
                 .as_published(self.experiment, run, stages, self.stop);
-            match made {
-                Ok(printed) if number >= done => self.store.published(run, &printed)?,
-                Ok(_) => {}
+            let text = match result {
+                Ok(printed) => printed,
                 Err(DriveFault::Interrupted) => return Ok(false),
                 Err(fault) => {
+                    // Only faults of servers are a result of the run.
                     let Some(fired) = fault.of_run() else {
                         let cell = format!("as published, {}", run.name);
                         return Err(RoundsFault::Drive { cell, fault });
                     };
                     self.stages.clear();
-                    if number >= done {
-                        let words = format!("No run: {}", fired.words);
-                        self.store.published(run, &words)?;
-                    }
+                    format!("No run: {}", fired.words)
                 }
+            };
+            if number >= stored {
+                self.store.published(run, &text)?;
             }
         }
         self.stages.clear();
@@ -263,25 +256,23 @@ impl RoundMaker<'_> {
             return Ok(true);
         }
         let cells = self.experiment.cells.len();
-        let mut known = BTreeSet::new();
-        for cell in (0..cells).flat_map(|cell| [cell; ATTEMPTS]) {
-            if known.contains(&cell) {
-                continue;
-            }
-            (self.tell)(Event::Calibrates { cell, cells });
-            let Some((run, _)) = self.once(RunKey { cell, round: 0 }, 0, 0)? else {
-                return Ok(false);
-            };
-            (self.tell)(Event::Ended(&run));
-            // A cell without a rate has servers that did not serve.
-            let Some(&rate) = run.measures.get("throughput") else {
-                self.stages.clear();
-                continue;
-            };
-            known.insert(cell);
-            if let Some(clients) = run.facts.clients {
-                let least = self.capacity.entry(clients).or_insert(rate);
-                *least = least.min(rate);
+        for cell in 0..cells {
+            for _ in 0..ATTEMPTS {
+                (self.tell)(Event::Calibrates { cell, cells });
+                let Some((run, _)) = self.once(RunKey { cell, round: 0 }, 0, 0)? else {
+                    return Ok(false);
+                };
+                (self.tell)(Event::Ended(&run));
+                // A cell without a rate has servers that did not serve.
+                let Some(&rate) = run.measures.get("throughput") else {
+                    self.stages.clear();
+                    continue;
+                };
+                if let Some(clients) = run.facts.clients {
+                    let least = self.capacity.entry(clients).or_insert(rate);
+                    *least = least.min(rate);
+                }
+                break;
             }
         }
         // These servers have served a span more than others, so they are stopped.
@@ -325,13 +316,13 @@ impl RoundMaker<'_> {
             stop: self.stop,
         };
         let requests: Vec<RunRequest<'_>> = order.iter().enumerate().map(request).collect();
-        let made = self
+        let result = self
             .driver
             .duel(self.experiment, &mut self.stages, &requests);
-        let runs = match made {
-            Ok(made) => {
+        let runs = match result {
+            Ok(runs) => {
                 self.unserved = None;
-                made
+                runs
             }
             Err(DriveFault::Interrupted) => return Ok(false),
             Err(fault) => {
@@ -345,8 +336,8 @@ impl RoundMaker<'_> {
                 requests.iter().map(unmeasured).collect()
             }
         };
-        for (run, left) in runs {
-            self.keep(&run, &left)?;
+        for (run, files) in runs {
+            self.keep(&run, &files)?;
             (self.tell)(Event::Ended(&run));
             self.made.push(run);
         }
@@ -357,15 +348,15 @@ impl RoundMaker<'_> {
     /// `false` if a signal has asked for the end.
     fn cell(&mut self, at: RunKey, place: usize) -> Result<bool, RoundsFault> {
         for attempt in 0..attempts(&self.made, at) {
-            let Some((run, left)) = self.once(at, place, attempt)? else {
+            let Some((run, files)) = self.once(at, place, attempt)? else {
                 return Ok(false);
             };
-            self.keep(&run, &left)?;
-            if run.is_valid() {
-                self.keep_printed(&left)?;
+            let is_valid = run.is_valid();
+            self.keep(&run, &files)?;
+            if is_valid {
+                self.keep_printed(&files)?;
             }
             (self.tell)(Event::Ended(&run));
-            let is_valid = run.is_valid();
             self.made.push(run);
             if is_valid {
                 break;
@@ -377,12 +368,12 @@ impl RoundMaker<'_> {
     }
 
     /// Stores a run, and the records of servers that no earlier run had.
-    fn keep(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
-        self.store.add(run, left)?;
+    fn keep(&mut self, run: &Run, files: &RunFiles) -> Result<(), StoreFault> {
+        self.store.add(run, files)?;
         let known = self.servers.len();
-        for server in &left.servers {
-            let is_known = |it: &ServerRecord| it.name == server.name && it.target == server.target;
-            if !self.servers.iter().any(is_known) {
+        for server in &files.servers {
+            let mut servers = self.servers.iter();
+            if !servers.any(|it| it.name == server.name && it.target == server.target) {
                 self.servers.push(server.clone());
             }
         }
@@ -393,11 +384,13 @@ impl RoundMaker<'_> {
     }
 
     /// Stores the outputs of published runs that the first valid run has made.
-    fn keep_printed(&mut self, left: &RunFiles) -> Result<(), RoundsFault> {
-        for (name, text) in &left.printed {
+    fn keep_printed(&mut self, files: &RunFiles) -> Result<(), RoundsFault> {
+        for (name, text) in &files.printed {
+            if self.published.contains(name) {
+                continue;
+            }
             let mut runs = self.experiment.as_published.iter();
-            let run = runs.find(|run| run.name == *name);
-            if let Some(run) = run.filter(|_| !self.published.contains(name)) {
+            if let Some(run) = runs.find(|run| run.name == *name) {
                 self.store.published(run, text)?;
                 self.published.push(name.clone());
             }
@@ -448,11 +441,13 @@ fn void(
     cell: String,
     fault: DriveFault,
 ) -> Result<GateFinding, RoundsFault> {
-    let is_hopeless = unserved.as_mut().is_some_and(|count| {
+    if let Some(count) = unserved {
         *count += 1;
-        *count >= UNSERVED_MAX
-    });
-    let fired = fault.of_run().filter(|_| !is_hopeless);
+        if *count >= UNSERVED_MAX {
+            return Err(RoundsFault::Drive { cell, fault });
+        }
+    }
+    let fired = fault.of_run();
     fired.ok_or(RoundsFault::Drive { cell, fault })
 }
 

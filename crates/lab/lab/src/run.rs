@@ -109,20 +109,22 @@ impl Run {
 /// The valid run of a cell with the median throughput (the lower one of two), and its number, counted from 0.
 pub(crate) fn median_run(runs: &[Run], cell: usize) -> Option<(usize, &Run)> {
     let rate = |run: &Run| run.measures.get("throughput").copied().unwrap_or(0.0);
-    let of_cell = runs.iter().enumerate();
-    let valid = of_cell.filter(|(_, run)| run.cell == cell && run.is_valid());
-    let mut runs: Vec<(usize, &Run)> = valid.collect();
-    runs.sort_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)));
-    runs.get(runs.len().checked_sub(1)? / 2).copied()
+    let mut valid: Vec<(usize, &Run)> = runs.iter().enumerate().collect();
+    valid.retain(|(_, run)| run.cell == cell && run.is_valid());
+    valid.sort_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)));
+    let last = valid.len().checked_sub(1)?;
+    Some(valid[last / 2])
 }
 
 /// The most attempts at a run of a cell in a round: [`ATTEMPTS`], or 1 if earlier rounds gave the
 /// cell no valid run, so that a server that never serves does not take the time of others.
 pub(crate) fn attempts(runs: &[Run], at: RunKey) -> usize {
-    let is_before = |run: &&Run| run.cell == at.cell && run.round < at.round;
-    let mut before = runs.iter().filter(is_before).peekable();
-    let was_tried = before.peek().is_some();
-    if was_tried && !before.any(Run::is_valid) {
+    let earlier = || {
+        let runs = runs.iter();
+        runs.filter(|run| run.cell == at.cell && run.round < at.round)
+    };
+    let was_tried = earlier().next().is_some();
+    if was_tried && !earlier().any(Run::is_valid) {
         1
     } else {
         ATTEMPTS

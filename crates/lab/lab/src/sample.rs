@@ -61,8 +61,8 @@ pub struct JvmSample {
 
 impl Sample {
     /// The increase since `before` of one kind of time, over all cores, in seconds.
-    pub(crate) fn cores_since(&self, before: &Self, of: fn(&CoreSample) -> f64) -> f64 {
-        let sum = |sample: &Self| sample.cores.iter().map(of).sum::<f64>();
+    pub(crate) fn cores_since(&self, before: &Self, time: fn(&CoreSample) -> f64) -> f64 {
+        let sum = |sample: &Self| sample.cores.iter().map(time).sum::<f64>();
         (sum(self) - sum(before)).max(0.0)
     }
 }

@@ -21,30 +21,34 @@ pub fn cells(experiment: &Experiment, round: usize, runs: &[Run]) -> Vec<usize> 
     let Some(keep) = &screen.keep else {
         return screen.then.clone();
     };
-    let stay = survivors(experiment, keep, screen, runs);
-    let then = screen.then.iter().copied();
-    then.filter(|cell| stay.contains(&experiment.cells[*cell][&keep.of]))
-        .collect()
+    let levels = survivors(experiment, keep, screen, runs);
+    let mut cells = screen.then.clone();
+    cells.retain(|cell| levels.contains(&experiment.cells[*cell][&keep.of]));
+    cells
 }
 
 /// The number of whole rounds, from the first on. A round is whole if each of its cells has a valid
 /// run, or was attempted as often as allowed.
 #[must_use]
 pub fn whole_rounds(experiment: &Experiment, runs: &[Run]) -> usize {
-    let is_whole = |round: &usize| {
-        let made = || runs.iter().filter(|run| run.round == *round);
-        made().next().is_some()
-            && cells(experiment, *round, runs).iter().all(|cell| {
-                let mut of_cell = made().filter(|run| run.cell == *cell);
-                let tried = of_cell.clone().count();
-                let at = RunKey {
-                    cell: *cell,
-                    round: *round,
-                };
-                of_cell.any(Run::is_valid) || tried >= crate::run::attempts(runs, at)
-            })
+    let is_cell_done = |cell: usize, round: usize| {
+        let of_cell = || {
+            let runs = runs.iter();
+            runs.filter(|run| run.round == round && run.cell == cell)
+        };
+        let attempts_max = crate::run::attempts(runs, RunKey { cell, round });
+        of_cell().any(Run::is_valid) || of_cell().count() >= attempts_max
     };
-    (0..).take_while(is_whole).count()
+    let mut round = 0;
+    // A round without runs has not begun.
+    while runs.iter().any(|run| run.round == round) {
+        let mut cells = cells(experiment, round, runs).into_iter();
+        if !cells.all(|cell| is_cell_done(cell, round)) {
+            break;
+        }
+        round += 1;
+    }
+    round
 }
 
 /// Whether so few rounds are made that there is no interval yet, so that the number of rounds may still be changed.
@@ -72,63 +76,61 @@ fn survivors(
     runs: &[Run],
 ) -> BTreeSet<Level> {
     let control = &experiment.cells[experiment.control][&keep.of];
-    let of_factor = experiment
-        .factors
-        .iter()
-        .find(|factor| factor.name == keep.of);
-    let levels = of_factor.map_or(&[][..], |factor| &factor.levels);
-    let others = shared(experiment, &keep.of, levels, &screen.cells);
-    let mut stay: BTreeSet<Level> = keep.always.iter().cloned().collect();
-    stay.insert(control.clone());
-    let mut ranked: Vec<(f64, &Level)> = levels
-        .iter()
-        .filter(|level| !stay.contains(level))
-        .map(|level| {
-            let cells = screen.cells.iter().filter(|cell| {
-                let (own, rest) = parted(&experiment.cells[**cell], &keep.of);
-                own == Some(level) && others.contains(&rest)
-            });
-            (cost(keep, cells, runs, screen.rounds), level)
-        })
-        .collect();
+    let mut factors = experiment.factors.iter();
+    let factor = factors.find(|factor| factor.name == keep.of);
+    let levels = factor.map_or(&[][..], |factor| &factor.levels);
+    let compared = common_levels(experiment, &keep.of, levels, &screen.cells);
+    let mut survivors: BTreeSet<Level> = keep.always.iter().cloned().collect();
+    survivors.insert(control.clone());
+    let mut ranked: Vec<(f64, &Level)> = Vec::new();
+    for level in levels {
+        if survivors.contains(level) {
+            continue;
+        }
+        let cells = screen.cells.iter().filter(|cell| {
+            let (own, others) = split_levels(&experiment.cells[**cell], &keep.of);
+            own == Some(level) && compared.contains(&others)
+        });
+        ranked.push((cost(keep, cells, runs, screen.rounds), level));
+    }
     // The sort is stable: levels without a figure come last, in the file's order.
-    ranked.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let best = ranked
-        .into_iter()
-        .take(keep.count.saturating_sub(stay.len()));
-    stay.extend(best.map(|(_, level)| level.clone()));
-    stay
+    ranked.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let places = keep.count.saturating_sub(survivors.len());
+    let best = ranked.into_iter().take(places);
+    survivors.extend(best.map(|(_, level)| level.clone()));
+    survivors
 }
 
 /// The combinations of other factors' levels that were measured with every level of the factor. Levels are ranked by
 /// these cells.
-fn shared(
+fn common_levels(
     experiment: &Experiment,
-    of: &str,
+    factor: &str,
     levels: &[Level],
-    screened: &[usize],
+    screen_cells: &[usize],
 ) -> BTreeSet<Levels> {
-    let with = |level: &Level| -> BTreeSet<Levels> {
-        let cells = screened
-            .iter()
-            .map(|cell| parted(&experiment.cells[*cell], of));
-        cells
-            .filter(|(own, _)| *own == Some(level))
-            .map(|(_, rest)| rest)
-            .collect()
+    let measured_with = |level: &Level| -> BTreeSet<Levels> {
+        let cells = screen_cells.iter();
+        let split = cells.map(|cell| split_levels(&experiment.cells[*cell], factor));
+        let with_level = split.filter(|(own, _)| *own == Some(level));
+        with_level.map(|(_, others)| others).collect()
     };
-    let mut sets = levels.iter().map(with);
-    let first = sets.next().unwrap_or_default();
-    sets.fold(first, |known, set| {
-        known.intersection(&set).cloned().collect()
-    })
+    let Some((first, further)) = levels.split_first() else {
+        return BTreeSet::new();
+    };
+    let mut common = measured_with(first);
+    for level in further {
+        let measured = measured_with(level);
+        common.retain(|others| measured.contains(others));
+    }
+    common
 }
 
-/// A cell's level of the factor `of`, and its levels of all other factors.
-fn parted<'a>(cell: &'a Levels, of: &str) -> (Option<&'a Level>, Levels) {
-    let mut rest = cell.clone();
-    rest.remove(of);
-    (cell.get(of), rest)
+/// A cell's level of a factor, and its levels of all other factors.
+fn split_levels<'a>(cell: &'a Levels, factor: &str) -> (Option<&'a Level>, Levels) {
+    let mut others = cell.clone();
+    others.remove(factor);
+    (cell.get(factor), others)
 }
 
 /// The figure by which levels are ranked, less is better: the mean logarithm of the cells' medians in the rounds of the
@@ -139,25 +141,25 @@ fn cost<'a>(
     runs: &[Run],
     rounds: usize,
 ) -> f64 {
-    let logs: Vec<f64> = cells
-        .map(|cell| {
-            let valid = runs
-                .iter()
-                .filter(|run| run.cell == *cell && run.round < rounds && run.is_valid());
-            let values: Vec<f64> = valid
-                .filter_map(|run| run.measures.get(keep.by.name()).copied())
-                .filter(|value| *value > 0.0)
-                .collect();
-            Spread::of(&values).map_or(f64::INFINITY, |spread| spread.median.ln())
-        })
-        .collect();
-    let sign = match keep.by.record().better {
-        Better::More => -1.0,
-        Better::Less => 1.0,
-    };
-    match logs.iter().sum::<f64>() / logs.len() as f64 {
-        mean if mean.is_finite() => sign * mean,
-        _ => f64::INFINITY,
+    let mut logs = Vec::new();
+    for cell in cells {
+        let valid = runs
+            .iter()
+            .filter(|run| run.cell == *cell && run.round < rounds && run.is_valid());
+        let values = valid.filter_map(|run| run.measures.get(keep.by.name()).copied());
+        let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
+        match Spread::of(&values) {
+            Some(spread) => logs.push(spread.median.ln()),
+            None => return f64::INFINITY,
+        }
+    }
+    if logs.is_empty() {
+        return f64::INFINITY;
+    }
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    match keep.by.record().better {
+        Better::More => -mean,
+        Better::Less => mean,
     }
 }
 

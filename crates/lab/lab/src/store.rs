@@ -18,7 +18,7 @@ use crate::builtin;
 use crate::drive::RunFiles;
 use crate::experiment::{Experiment, Form, OriginalRun};
 use crate::host::Host;
-use crate::result::{CellResult, PrintedRun, ResultDocument, SCHEMA, StoredResult};
+use crate::result::{PrintedRun, ResultDocument, SCHEMA, StoredResult};
 use crate::run::{Run, ServerRecord};
 use crate::screen::whole_rounds;
 use crate::strace::Traces;
@@ -94,11 +94,16 @@ impl Store {
         if experiment.is_duel {
             words.extend([DUEL.to_owned(), format!("{SEED}{}", experiment.seed)]);
         }
-        let decided = experiment.decided_after.iter();
-        words.extend(decided.map(|rounds| format!("{DECIDED}{rounds}")));
-        words.extend(experiment.is_against.then(|| AGAINST.to_owned()));
-        words.extend(experiment.is_traced.then(|| STRACE.to_owned()));
-        words.extend(experiment.is_without_bpf.then(|| NO_BPF.to_owned()));
+        if let Some(rounds) = experiment.decided_after {
+            words.push(format!("{DECIDED}{rounds}"));
+        }
+        for (word, is_set) in [
+            (AGAINST, experiment.is_against),
+            (STRACE, experiment.is_traced),
+            (NO_BPF, experiment.is_without_bpf),
+        ] {
+            words.extend(is_set.then(|| word.to_owned()));
+        }
         let modules = experiment.modules.iter();
         words.extend(modules.map(|name| format!("{MODULE}{name}")));
         self.write(FORM, words.join(" ").as_bytes())
@@ -124,25 +129,26 @@ impl Store {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn add(&mut self, run: &Run, left: &RunFiles) -> Result<(), StoreFault> {
+    pub fn add(&mut self, run: &Run, files: &RunFiles) -> Result<(), StoreFault> {
         let directory = self.run_directory(self.runs);
         self.runs += 1;
         fs::create_dir_all(&directory).map_err(|source| io_fault(&directory, source))?;
         for (name, text) in [
-            ("bench.json", &left.bench),
-            ("latency.hlog", &left.latency),
-            (SAMPLES, &left.samples),
-            (TRACES, &left.traces),
+            ("bench.json", &files.bench),
+            ("latency.hlog", &files.latency),
+            (SAMPLES, &files.samples),
+            (TRACES, &files.traces),
         ] {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|source| io_fault(&path, source))?;
         }
+        // The run counts once its line is there, so the line is written last.
         let path = self.directory.join(RUNS);
         let mut line = serde_json::to_string(run).map_err(|error| content(&path, error))?;
         line.push('\n');
-        let opened = OpenOptions::new().append(true).open(&path);
-        let written = opened.and_then(|mut file: File| file.write_all(line.as_bytes()));
-        written.map_err(|source| io_fault(&path, source))
+        let file = OpenOptions::new().append(true).open(&path);
+        let result = file.and_then(|mut file: File| file.write_all(line.as_bytes()));
+        result.map_err(|source| io_fault(&path, source))
     }
 
     /// The samples of the run with this number, counted from 0, as lines of JSON; `None` if they
@@ -235,39 +241,7 @@ impl Store {
             fs::read_to_string(&path).map_err(|source| io_fault(&path, source))
         };
         let path = directory.join(EXPERIMENT);
-        let form = text(FORM)?;
-        let has = |word: &str| form.split_whitespace().any(|it| it == word);
-        let rest = |start: &'static str| {
-            let words = form.split_whitespace();
-            words.filter_map(move |word| word.strip_prefix(start))
-        };
-        let experiment = Experiment::read(
-            &path.display().to_string(),
-            &text(EXPERIMENT)?,
-            Form {
-                is_quick: has(QUICK),
-                is_duel: has(DUEL),
-                modules: rest(MODULE).map(str::to_owned).collect(),
-                ..Form::default()
-            },
-        )
-        .map_err(|faults| content(&path, faults))?;
-        let mut experiment = if has(AGAINST) {
-            experiment.against()
-        } else {
-            experiment
-        };
-        experiment.is_traced = has(STRACE);
-        experiment.is_without_bpf = has(NO_BPF);
-        // In older results the number is that of the experiment's file.
-        if let Some(rounds) = rest(ROUNDS).next().and_then(|number| number.parse().ok()) {
-            experiment.rounds = rounds;
-        }
-        if let Some(seed) = rest(SEED).next().and_then(|number| number.parse().ok()) {
-            experiment.seed = seed;
-        }
-        let decided = rest(DECIDED).next();
-        experiment.decided_after = decided.and_then(|number| number.parse().ok());
+        let experiment = read_experiment(&path, &text(EXPERIMENT)?, &text(FORM)?)?;
         let host = serde_json::from_str(&text("host.json")?);
         let host = host.map_err(|error| content(&directory.join("host.json"), error))?;
         let runs = read_runs(&directory.join(RUNS), &text(RUNS)?)?;
@@ -288,6 +262,39 @@ impl Store {
         };
         Ok((store, stored))
     }
+}
+
+/// Reads the experiment at `path` from its file's `text` and from `form`, which [`Store::keep_form`] has written.
+fn read_experiment(path: &Path, text: &str, form: &str) -> Result<Experiment, StoreFault> {
+    let has = |word: &str| form.split_whitespace().any(|other| other == word);
+    let values = |prefix: &'static str| {
+        let words = form.split_whitespace();
+        words.filter_map(move |word| word.strip_prefix(prefix))
+    };
+    let experiment_form = Form {
+        is_quick: has(QUICK),
+        is_duel: has(DUEL),
+        modules: values(MODULE).map(str::to_owned).collect(),
+        ..Form::default()
+    };
+    let experiment = Experiment::read(&path.display().to_string(), text, experiment_form);
+    let mut experiment = experiment.map_err(|faults| content(path, faults))?;
+    if has(AGAINST) {
+        experiment = experiment.against();
+    }
+    experiment.is_traced = has(STRACE);
+    experiment.is_without_bpf = has(NO_BPF);
+    // In older results these numbers are those of the experiment's file.
+    if let Some(Ok(rounds)) = values(ROUNDS).next().map(str::parse) {
+        experiment.rounds = rounds;
+    }
+    if let Some(Ok(seed)) = values(SEED).next().map(str::parse) {
+        experiment.seed = seed;
+    }
+    if let Some(Ok(rounds)) = values(DECIDED).next().map(str::parse) {
+        experiment.decided_after = Some(rounds);
+    }
+    Ok(experiment)
 }
 
 /// Opens a result without its runs, as it is committed. Claims of an older version are evaluated
@@ -326,9 +333,10 @@ pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFau
 
 /// The experiment of a result, in the result's form and with the modules that its levels name.
 fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment, StoreFault> {
-    let own = directory.join(EXPERIMENT);
-    let place = if own.exists() {
-        own.display().to_string()
+    let file = directory.join(EXPERIMENT);
+    let has_file = file.exists();
+    let name = if has_file {
+        file.display().to_string()
     } else {
         result.name.clone()
     };
@@ -337,21 +345,17 @@ fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment
             is_quick: result.is_quick,
             is_duel: result.is_duel,
             // A file of the result's own tells its form itself.
-            is_published: result.is_published && !own.exists(),
+            is_published: result.is_published && !has_file,
             modules,
         };
-        builtin::experiment(&place, form)
+        builtin::experiment(&name, form).map_err(|faults| content(&file, faults))
     };
-    let is_whole = |experiment: &Experiment| {
-        let is_known = |cell: &CellResult| experiment.cells.contains(&cell.levels);
-        result.cells.iter().all(is_known)
-    };
-    let without = read(Vec::new()).map_err(|faults| content(&own, faults))?;
-    if is_whole(&without) {
-        return Ok(without);
+    let without_modules = read(Vec::new())?;
+    let mut cells = result.cells.iter();
+    if cells.all(|cell| without_modules.cells.contains(&cell.levels)) {
+        return Ok(without_modules);
     }
-    let modules = without.known_modules.clone();
-    read(modules).map_err(|faults| content(&own, faults))
+    read(without_modules.known_modules)
 }
 
 /// Whether a directory has a result but not its runs.
@@ -376,11 +380,11 @@ fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T, StoreFault
 
 /// Reads the lines of `runs.jsonl`. A last line that was cut, as when the lab was killed, is ignored.
 fn read_runs(path: &Path, text: &str) -> Result<Vec<Run>, StoreFault> {
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let whole_lines = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut runs = Vec::new();
-    for (number, line) in whole.lines().enumerate() {
+    for (index, line) in whole_lines.lines().enumerate() {
         let run = serde_json::from_str(line);
-        runs.push(run.map_err(|error| content(path, format!("line {}: {error}", number + 1)))?);
+        runs.push(run.map_err(|error| content(path, format!("line {}: {error}", index + 1)))?);
     }
     Ok(runs)
 }

@@ -90,23 +90,22 @@ pub fn text(
 ) -> String {
     let mut text = String::new();
     for cell in 0..experiment.cells.len() {
-        let median = median_run(runs, cell);
-        let Some((run, traces)) = median.and_then(|(number, run)| Some((run, traces(number)?)))
-        else {
+        let Some((number, run)) = median_run(runs, cell) else {
+            continue;
+        };
+        let Some(servers) = traces(number) else {
             continue;
         };
         let label = experiment.label(cell);
         let _ = writeln!(text, "{label}, round {}", run.round + 1);
-        let theirs = published_of(experiment, &experiment.cells[cell]);
-        for (server, trace) in &traces {
+        for (server, trace) in &servers {
             of_server(&mut text, server, trace);
         }
-        for (name, theirs) in theirs.iter().filter(|_| !traces.is_empty()) {
-            let _ = writeln!(
-                text,
-                "\nPublished, one process ({name}):\n{}",
-                theirs.trim_end()
-            );
+        if !servers.is_empty() {
+            for (name, table) in published_of(experiment, &experiment.cells[cell]) {
+                let table = table.trim_end();
+                let _ = writeln!(text, "\nPublished, one process ({name}):\n{table}");
+            }
         }
         text.push('\n');
     }
@@ -116,30 +115,30 @@ pub fn text(
 /// Writes a server's table, that of its busiest process, and a line for each of the others.
 fn of_server(text: &mut String, server: &str, trace: &Trace) {
     let count = trace.processes.len();
-    let of = match count {
+    let scope = match count {
         0 => "all processes".to_owned(),
         1 => "the one process that called anything".to_owned(),
         count => format!("all {count} processes that called anything"),
     };
-    let _ = writeln!(text, "\n{server}, {of}:\n{}", table(&trace.all));
+    let _ = writeln!(text, "\n{server}, {scope}:\n{}", table(&trace.all));
     if count < 2 {
         return;
     }
     let calls = |process: &&ProcessTrace| total(&process.calls).calls;
     let mut processes: Vec<&ProcessTrace> = trace.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(calls(process)));
-    let named = |process: &ProcessTrace| format!("{} {}", process.id, process.name);
+    let id_and_name = |process: &ProcessTrace| format!("{} {}", process.id, process.name);
     let _ = writeln!(
         text,
         "{server}, its busiest process ({}):\n{}",
-        named(processes[0]).trim_end(),
+        id_and_name(processes[0]).trim_end(),
         table(&processes[0].calls)
     );
     let (listed, others) = processes[1..].split_at(count.min(LISTED) - 1);
     for process in listed {
-        let all = total(&process.calls);
-        let name = named(process);
-        let _ = writeln!(text, "{name}: {} calls, {} errors", all.calls, all.errors);
+        let CallRow { calls, errors, .. } = total(&process.calls);
+        let name = id_and_name(process);
+        let _ = writeln!(text, "{name}: {calls} calls, {errors} errors");
     }
     if !others.is_empty() {
         let calls: u64 = others.iter().map(calls).sum();
@@ -167,38 +166,40 @@ fn published_of<'a>(experiment: &'a Experiment, cell: &Levels) -> Vec<(&'a str, 
 /// A table as `strace -c` prints it, sorted by the time of calls, or by their number if there are no times.
 #[must_use]
 pub fn table(rows: &CallTable) -> String {
-    let all = total(rows);
-    let mut names: Vec<(&String, &CallRow)> = rows.iter().collect();
-    names.sort_by(|(_, one), (_, other)| {
-        let by_time = other
-            .seconds
-            .unwrap_or(0.0)
-            .total_cmp(&one.seconds.unwrap_or(0.0));
+    let sum = total(rows);
+    let mut sorted: Vec<(&String, &CallRow)> = rows.iter().collect();
+    sorted.sort_by(|(_, one), (_, other)| {
+        let seconds = |row: &CallRow| row.seconds.unwrap_or(0.0);
+        let by_time = seconds(other).total_cmp(&seconds(one));
         by_time.then(other.calls.cmp(&one.calls))
     });
     let mut text = format!("{HEAD}\n{RULE}\n");
-    for (name, row) in names {
-        let _ = writeln!(text, "{}", line(row, name, all.seconds));
+    for (name, row) in sorted {
+        let _ = writeln!(text, "{}", line(row, name, sum.seconds));
     }
-    let _ = writeln!(text, "{RULE}\n{}", line(&all, "total", all.seconds));
+    let _ = writeln!(text, "{RULE}\n{}", line(&sum, "total", sum.seconds));
     text
 }
 
-fn line(row: &CallRow, name: &str, all: Option<f64>) -> String {
-    let (mut share, mut seconds, mut each) = ["-"; 3].map(str::to_owned).into();
-    if let (Some(taken), Some(all)) = (row.seconds, all) {
-        share = format!("{:.2}", if all > 0.0 { taken / all * 100.0 } else { 0.0 });
-        seconds = format!("{taken:.6}");
-        each = format!("{:.0}", (taken * 1e6 / row.calls.max(1) as f64).floor());
+/// A line of a table; `total_s` is the time of all calls, if times were taken.
+fn line(row: &CallRow, name: &str, total_s: Option<f64>) -> String {
+    let (mut share, mut seconds, mut micros) = ["-"; 3].map(str::to_owned).into();
+    if let (Some(row_s), Some(total_s)) = (row.seconds, total_s) {
+        let part = if total_s > 0.0 { row_s / total_s } else { 0.0 };
+        share = format!("{:.2}", part * 100.0);
+        seconds = format!("{row_s:.6}");
+        micros = format!("{:.0}", (row_s * 1e6 / row.calls.max(1) as f64).floor());
     }
+    // strace leaves the column empty if no call failed.
     let errors = match row.errors {
         0 => String::new(),
         errors => errors.to_string(),
     };
     let calls = row.calls;
-    format!("{share:>6} {seconds:>11} {each:>11} {calls:>9} {errors:>9} {name}")
+    format!("{share:>6} {seconds:>11} {micros:>11} {calls:>9} {errors:>9} {name}")
 }
 
+/// The sums over all calls.
 fn total(rows: &CallTable) -> CallRow {
     let seconds: Vec<f64> = rows.values().filter_map(|row| row.seconds).collect();
     CallRow {

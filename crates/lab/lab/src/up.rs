@@ -103,14 +103,14 @@ pub enum UpFault {
 /// # Panics
 /// If the experiment has no cell.
 pub fn run(
-    asked: UpRequest<'_>,
+    request: UpRequest<'_>,
     say: impl FnOnce(&TierView<'_>) -> io::Result<()>,
 ) -> Result<Over, UpFault> {
     let UpRequest {
         driver, experiment, ..
-    } = asked;
+    } = request;
     let levels = &experiment.cells[0];
-    let mut stages = if asked.is_shared {
+    let mut stages = if request.is_shared {
         Stages::shared()
     } else {
         Stages::default()
@@ -122,12 +122,14 @@ pub fn run(
     let load = experiment
         .load(levels, &stage.addresses)
         .map_err(DriveFault::from)?;
-    let servers = stage.servers.iter().rev();
-    let servers = servers.map(|server| ServerView::of(server, &stage.space));
+    let mut servers = Vec::new();
+    // A stage has the backmost server first.
+    for server in stage.servers.iter().rev() {
+        let view = ServerView::of(server, &stage.space);
+        servers.push(view.map_err(DriveFault::from)?);
+    }
     say(&TierView {
-        servers: servers
-            .collect::<Result<_, _>>()
-            .map_err(DriveFault::from)?,
+        servers,
         namespace: stage.space.namespace(),
         url: &load.url,
         directory: stage.space.directory(),
@@ -135,11 +137,11 @@ pub fn run(
     let answers = Answers::default();
     let watch = Watch {
         servers: &stage.servers,
-        time: asked.time,
+        time: request.time,
         stop: &driver.stop,
     };
     let start = now();
-    if asked.is_driven {
+    if request.is_driven {
         live(driver, stage, experiment, levels, &answers, |faults| {
             watch.wait(start, faults)
         })??;
@@ -159,19 +161,18 @@ pub fn run(
 impl<'a> ServerView<'a> {
     /// A running server, with those of its ports on which it listens.
     fn of(server: &'a RunningServer, space: &Space) -> Result<Self, SpaceFault> {
-        let ports = server.process.addresses();
+        let addresses = server.process.addresses().iter();
+        let mut ports: Vec<(&str, SocketAddr)> = addresses
+            .map(|(name, address)| (name.as_str(), *address))
+            .collect();
         // A port that its configuration does not use has an address too, but does not listen.
-        let listens = |(_, address): &&(String, SocketAddr)| TcpStream::connect(address).is_ok();
-        let ports = space.inside(|| ports.iter().filter(listens).collect::<Vec<_>>())?;
+        space.inside(|| ports.retain(|(_, address)| TcpStream::connect(address).is_ok()))?;
         Ok(Self {
             name: &server.record.name,
             target: &server.record.target,
             pid: server.process.id(),
             core: server.core,
-            ports: ports
-                .into_iter()
-                .map(|(name, address)| (name.as_str(), *address))
-                .collect(),
+            ports,
         })
     }
 }

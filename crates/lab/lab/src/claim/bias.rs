@@ -18,17 +18,16 @@ pub(super) fn of_case(
     rounds: impl Iterator<Item = usize>,
     runs: &Runs<'_>,
 ) -> f64 {
-    let off = |round| {
-        let ratio = of_sides(contrasts, round, runs, |run| {
-            Some((1.0 - lost(run, measure)).ln())
-        });
-        ratio.map(f64::ln)
-    };
-    let off: Vec<f64> = rounds.filter_map(off).collect();
-    if off.is_empty() {
+    let log_of_kept = |run: &Run| Some(kept(run, measure).ln());
+    let mut logs = Vec::new();
+    for round in rounds {
+        let ratio_of_kept = of_sides(contrasts, round, runs, log_of_kept);
+        logs.extend(ratio_of_kept.map(f64::ln));
+    }
+    if logs.is_empty() {
         return 0.0;
     }
-    (off.iter().sum::<f64>() / off.len() as f64).abs()
+    (logs.iter().sum::<f64>() / logs.len() as f64).abs()
 }
 
 /// Whether the loss that the gate has found is known as a share of the run. Then the bias covers it, and the run can be
@@ -38,37 +37,38 @@ pub(super) fn is_bounded(run: &Run, fired: &GateFinding, measure: &Measure) -> b
         return false;
     }
     match fired.gate.as_str() {
-        "generator" | "idle-server" => is_rate(measure) && is_known(&run.facts),
+        "generator" | "idle-server" => is_rate(measure) && idle(&run.facts).is_some(),
         "own-cost" => {
             let machine = run.facts.machine.as_ref();
-            let is_known = machine.is_some_and(|it| it.own_cost.is_some());
+            let is_known = machine.is_some_and(|machine| machine.own_cost.is_some());
             is_known && measure.record().spoiler != Spoiler::Nothing && !is_latency(measure)
         }
         _ => false,
     }
 }
 
-/// The share of its time or work that a run lost, from 0 to below 1.
-fn lost(run: &Run, measure: &Measure) -> f64 {
+/// The share of its time or work that a run kept, from [`KEPT_MIN`] to 1. Losses that are not known count as none.
+fn kept(run: &Run, measure: &Measure) -> f64 {
     if is_cold(measure) {
-        return 0.0;
+        return 1.0;
     }
-    let machine = run.facts.machine.as_ref();
-    let of_lab = machine.and_then(|it| it.own_cost).unwrap_or_default();
     let mut kept = 1.0;
     if measure.record().spoiler != Spoiler::Nothing {
-        kept *= 1.0 - of_lab;
+        let machine = run.facts.machine.as_ref();
+        let own_cost = machine.and_then(|machine| machine.own_cost);
+        kept *= 1.0 - own_cost.unwrap_or_default();
     }
     if is_rate(measure) {
         kept *= 1.0 - run.facts.generator_starved.unwrap_or_default();
         kept *= 1.0 - idle(&run.facts).unwrap_or_default();
     }
-    1.0 - kept.max(LEAST)
+    kept.max(KEPT_MIN)
 }
 
 /// The share of its part of a core that the server left unused while the load was at its limit, in a closed loop;
 /// `None` if that is not known.
 fn idle(facts: &Facts) -> Option<f64> {
+    // An open loop has no number of clients. Its server may be idle between requests.
     facts.clients?;
     let machine = facts.machine.as_ref()?;
     let tested = machine.shares.values().find(|share| share.is_tested);
@@ -81,11 +81,6 @@ fn idle(facts: &Facts) -> Option<f64> {
     let load = machine.load_core.or(facts.generator_busy)?;
     let server = machine.server_core?;
     Some(if load < LOAD_BUSY { 0.0 } else { 1.0 - server })
-}
-
-/// Whether it is known how idle the server was.
-fn is_known(facts: &Facts) -> bool {
-    idle(facts).is_some()
 }
 
 /// Whether the measure is a number of responses per second in the measured span.
@@ -105,8 +100,8 @@ fn is_cold(measure: &Measure) -> bool {
     measure.record().is_cold
 }
 
-/// The least share that is assumed to be left of a run.
-const LEAST: f64 = 0.01;
+/// The least share that is assumed to be left of a run, so that its logarithm is finite.
+const KEPT_MIN: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {

@@ -29,32 +29,32 @@ pub(crate) fn over_control(
     experiment: &Experiment,
     runs: &[Run],
 ) -> Vec<BTreeMap<String, ControlRatio>> {
-    let lasting = StartSpans::of(experiment);
+    let start_spans = StartSpans::of(experiment);
     let passes = Passes::of(experiment, runs);
     let is_measured = |name: &&str| runs.iter().any(|run| run.measures.contains_key(*name));
     let measured: Vec<&str> = MEASURES.into_iter().filter(is_measured).collect();
-    let ratio = |cell: usize, name: &str| {
-        let claim = claim(experiment, cell, Measure::parse(name).ok()?);
-        let estimate = passes.estimate(experiment, &lasting, (&claim, &claim.cases[0]));
-        let outcome = estimate.finish(true, 1);
-        let ratio = ControlRatio {
-            without_verdict: outcome.without_verdict().map(str::to_owned),
-            bias: outcome.bias,
-            starts: outcome.starts,
-        };
-        Some((name.to_owned(), ratio))
-    };
-    let of_cell = |cell| {
+    let mut ratios_of_cells = vec![BTreeMap::new(); experiment.cells.len()];
+    for (cell, ratios) in ratios_of_cells.iter_mut().enumerate() {
         if cell == experiment.control {
-            BTreeMap::new()
-        } else {
-            measured
-                .iter()
-                .filter_map(|name| ratio(cell, name))
-                .collect()
+            continue;
         }
-    };
-    (0..experiment.cells.len()).map(of_cell).collect()
+        for name in &measured {
+            let Ok(measure) = Measure::parse(name) else {
+                continue;
+            };
+            let claim = claim(experiment, cell, measure);
+            let estimate = passes.estimate(experiment, &start_spans, &claim, &claim.cases[0]);
+            // Comparisons of results correct for the number of claims themselves.
+            let outcome = estimate.finish(true, 1);
+            let ratio = ControlRatio {
+                without_verdict: outcome.without_verdict().map(str::to_owned),
+                bias: outcome.bias,
+                starts: outcome.starts,
+            };
+            ratios.insert((*name).to_owned(), ratio);
+        }
+    }
+    ratios_of_cells
 }
 
 /// A claim that compares a cell with the control.

@@ -3,7 +3,7 @@
 use catamaran_stats::looks::SpentLevel;
 
 use super::starts::{Ratio, StartSpans};
-use super::{Runs, is_in, moved, number, ratio, rule, silent};
+use super::{Runs, is_in, moved, number, ratio, rounds_of, rule, silent};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding, GateRecord, UNSTEADY};
 use crate::measure::{CAPACITY, MEMORY, Measure, THROUGHPUT};
@@ -13,7 +13,7 @@ use crate::run::MemoryCount;
 #[derive(Clone, Copy, Debug)]
 pub struct CaseSubject<'a> {
     pub(super) experiment: &'a Experiment,
-    pub(super) lasting: &'a StartSpans,
+    pub(super) start_spans: &'a StartSpans,
     pub(super) claim: &'a Claim,
     pub(super) case: &'a Case,
     pub(super) runs: &'a Runs<'a>,
@@ -38,8 +38,9 @@ pub static GATES: &[CaseGate] = &[
         name: "shared-pages",
         words: "an older result counted memory as PSS, and one of the servers is our program",
         rank: 10,
-        check: Some(|it| {
-            shared_pages(it.experiment, it.claim, it.case, count_of(it.case, it.runs))
+        check: Some(|subject| {
+            let count = memory_count(subject.case, subject.runs);
+            shared_pages(subject.experiment, subject.claim, subject.case, count)
         }),
     },
     GateRecord {
@@ -94,18 +95,18 @@ pub(super) fn shared_pages(
     if claim.measure.base() != MEMORY || count == MemoryCount::Allocated {
         return None;
     }
-    let of = claim.measure.of();
+    let server = claim.measure.of();
     let mut cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
-    let is_ours = cells.any(|cell| experiment.reads_memory_of_ours(cell, of));
-    is_ours.then(|| {
-        let words = "Memory was counted as PSS: our servers run the same file as the load, so that pages of the program \
-                     counted for them in part.";
-        GateFinding::new("shared-pages", Effect::Claim, words)
-    })
+    if !cells.any(|cell| experiment.reads_memory_of_ours(cell, server)) {
+        return None;
+    }
+    let words = "Memory was counted as PSS: our servers run the same file as the load, so that pages of the program \
+                 counted for them in part.";
+    Some(GateFinding::new("shared-pages", Effect::Claim, words))
 }
 
-/// The way in which the memory of a case's runs was counted.
-fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
+/// The way in which the memory of a case's runs was counted; PSS if it was so in any run.
+fn memory_count(case: &Case, runs: &Runs<'_>) -> MemoryCount {
     let mut of_case = runs
         .iter()
         .filter(|((cell, _), _)| is_in(&case.contrasts, *cell));
@@ -120,7 +121,7 @@ fn count_of(case: &Case, runs: &Runs<'_>) -> MemoryCount {
 /// part of a core have a capacity.
 fn capacity(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let CaseSubject {
-        lasting,
+        start_spans,
         claim,
         case,
         runs,
@@ -129,35 +130,33 @@ fn capacity(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     if claim.measure.name() != THROUGHPUT {
         return None;
     }
-    let capacity = Measure::parse(CAPACITY).ok()?;
-    let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
-    let both = |round| {
-        let [throughput, capacity] =
-            [&claim.measure, &capacity].map(|it| ratio(&case.contrasts, it, round, runs));
-        Some((round, throughput?, capacity?))
-    };
-    let both: Vec<(usize, f64, f64)> = (0..rounds).filter_map(both).collect();
-    let interval = |of: &dyn Fn(f64, f64) -> f64| {
-        let ratios = both.iter().map(|&(round, throughput, capacity)| Ratio {
-            round,
-            value: of(throughput, capacity),
-        });
-        let starts = lasting.sample(case, &ratios.collect::<Vec<_>>(), runs);
-        rule::interval(&starts)
-    };
-    let apart = interval(&|throughput, capacity| throughput / capacity)?;
-    if !apart.excludes(1.0) || apart.ratio.ln().abs() < DISAGREEING {
+    let capacity_measure = Measure::parse(CAPACITY).ok()?;
+    let mut throughputs = Vec::new();
+    let mut capacities = Vec::new();
+    let mut quotients = Vec::new();
+    for round in 0..rounds_of(runs) {
+        let ratio_of = |measure| ratio(&case.contrasts, measure, round, runs);
+        // Only rounds that have both ratios can be compared.
+        let (Some(throughput), Some(capacity)) =
+            (ratio_of(&claim.measure), ratio_of(&capacity_measure))
+        else {
+            continue;
+        };
+        let of_round = |value| Ratio { round, value };
+        throughputs.push(of_round(throughput));
+        capacities.push(of_round(capacity));
+        quotients.push(of_round(throughput / capacity));
+    }
+    let interval = |ratios: &[Ratio]| rule::interval(&start_spans.sample(case, ratios, runs));
+    let quotient = interval(&quotients)?;
+    if !quotient.excludes(1.0) || quotient.ratio.ln().abs() < DISAGREEING {
         return None;
     }
-    let [throughput, capacity] = [
-        interval(&|throughput, _| throughput)?,
-        interval(&|_, capacity| capacity)?,
-    ];
     let words = format!(
         "Throughput has the ratio {}, capacity per core {}: the throughput is not decided by the CPU time of the \
          server in front alone.",
-        number(throughput.ratio),
-        number(capacity.ratio)
+        number(interval(&throughputs)?.ratio),
+        number(interval(&capacities)?.ratio)
     );
     Some(GateFinding::new(CAPACITY, Effect::Note, words))
 }

@@ -10,66 +10,49 @@
 use catamaran_stats::{MOVEMENT_MAX, Spread, flips};
 
 use super::starts::Ratio;
-use super::{CaseSubject, number, of_sides, rule};
+use super::{CaseSubject, number, of_sides, rounds_of, rule};
 use crate::gate::{Effect, GateFinding, UNSTEADY};
 use crate::measure::Measure;
 use crate::run::Run;
 
 /// Forbids a claim if its ratio changed within the span.
 pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
-    let CaseSubject {
-        lasting,
-        claim,
-        case,
-        runs,
-        spent,
-        ..
-    } = *subject;
-    let measure = &claim.measure;
-    let rounds = runs.keys().map(|(_, round)| round + 1).max().unwrap_or(0);
-    let third = |round: usize, which: usize| {
-        of_sides(&case.contrasts, round, runs, |run| {
-            value(run, measure, which)
-        })
-    };
-    let known = (0..rounds).filter_map(|round| {
-        let thirds = [third(round, 0)?, third(round, 1)?, third(round, 2)?];
-        Some((round, thirds))
-    });
-    let known: Vec<(usize, [f64; 3])> = known.collect();
-    let starts = CHANGES.map(|change| {
-        let ratios = known.iter().map(|(round, thirds)| Ratio {
-            round: *round,
-            value: (change.to)(thirds) / (change.from)(thirds),
-        });
-        lasting.sample(case, &ratios.collect::<Vec<_>>(), runs)
-    });
-    let found = CHANGES.iter().zip(&starts).find_map(|(change, starts)| {
-        let interval = rule::interval(starts)?;
-        if !interval.excludes(1.0) || interval.ratio.ln().abs() <= MOVEMENT_MAX.ln_1p() {
-            return None;
-        }
-        let median = |of: fn(&[f64; 3]) -> f64| {
-            let values: Vec<f64> = known.iter().map(|(_, thirds)| of(thirds)).collect();
-            Spread::of(&values).map(|spread| number(spread.median))
-        };
-        let words = format!(
-            "Within the measured span the ratio moved from ×{} in its {} to ×{} in its {}, over {} starts: a level was not \
-             warm, or did not stay what it was.",
-            median(change.from)?,
-            change.from_words,
-            median(change.to)?,
-            change.to_words,
-            starts.len()
-        );
-        Some(GateFinding::new(UNSTEADY, Effect::Claim, words))
-    })?;
-    let [to_last, to_middle] = &starts;
-    let logs = to_last.iter().zip(to_middle);
-    let logs: Vec<[f64; 2]> = logs.map(|(one, other)| [one.ln(), other.ln()]).collect();
+    let rounds = rounds_with_thirds(subject);
+    let samples = CHANGES.map(|change| change.sample(subject, &rounds));
+    let mut tested = CHANGES.iter().zip(&samples);
+    let finding = tested.find_map(|(change, starts)| change.finding(starts, &rounds))?;
+    let [to_last, to_middle] = &samples;
+    let changes = to_last.iter().zip(to_middle);
+    let logs: Vec<[f64; 2]> = changes.map(|(last, mid)| [last.ln(), mid.ln()]).collect();
     // With fewer starts the test of flips can hardly become significant, so the interval alone decides.
-    let is_clear = || spent.p_value(flips::p_value(&logs)) <= REFUSED_MAX;
-    (logs.len() < STARTS_MIN || is_clear()).then_some(found)
+    if logs.len() < STARTS_MIN {
+        return Some(finding);
+    }
+    let is_clear = subject.spent.p_value(flips::p_value(&logs)) <= REFUSED_MAX;
+    is_clear.then_some(finding)
+}
+
+/// The ratio of both sides in each third of a round's span.
+struct RoundThirds {
+    round: usize,
+    ratios: [f64; 3],
+}
+
+/// The rounds in which the ratio of each third is known.
+fn rounds_with_thirds(subject: &CaseSubject<'_>) -> Vec<RoundThirds> {
+    let mut rounds = Vec::new();
+    for round in 0..rounds_of(subject.runs) {
+        let third = |which: usize| {
+            of_sides(&subject.case.contrasts, round, subject.runs, |run| {
+                value(run, &subject.claim.measure, which)
+            })
+        };
+        if let (Some(first), Some(middle), Some(last)) = (third(0), third(1), third(2)) {
+            let ratios = [first, middle, last];
+            rounds.push(RoundThirds { round, ratios });
+        }
+    }
+    rounds
 }
 
 /// A change between the thirds of a span: functions that take the ratio before and the ratio after it, with words for
@@ -79,6 +62,42 @@ struct Change {
     from_words: &'static str,
     to: fn(&[f64; 3]) -> f64,
     to_words: &'static str,
+}
+
+impl Change {
+    /// For each start of servers, the factor by which the ratio changed.
+    fn sample(&self, subject: &CaseSubject<'_>, rounds: &[RoundThirds]) -> Vec<f64> {
+        let factors = rounds.iter().map(|RoundThirds { round, ratios }| Ratio {
+            round: *round,
+            value: (self.to)(ratios) / (self.from)(ratios),
+        });
+        let factors: Vec<Ratio> = factors.collect();
+        subject
+            .start_spans
+            .sample(subject.case, &factors, subject.runs)
+    }
+
+    /// The finding, if the factors of the starts are clearly apart from 1 and the change is a large one.
+    fn finding(&self, starts: &[f64], rounds: &[RoundThirds]) -> Option<GateFinding> {
+        let interval = rule::interval(starts)?;
+        if !interval.excludes(1.0) || interval.ratio.ln().abs() <= MOVEMENT_MAX.ln_1p() {
+            return None;
+        }
+        let median = |of: fn(&[f64; 3]) -> f64| {
+            let values: Vec<f64> = rounds.iter().map(|round| of(&round.ratios)).collect();
+            Spread::of(&values).map(|spread| number(spread.median))
+        };
+        let words = format!(
+            "Within the measured span the ratio moved from ×{} in its {} to ×{} in its {}, over {} starts: a level was not \
+             warm, or did not stay what it was.",
+            median(self.from)?,
+            self.from_words,
+            median(self.to)?,
+            self.to_words,
+            starts.len()
+        );
+        Some(GateFinding::new(UNSTEADY, Effect::Claim, words))
+    }
 }
 
 /// The logarithm of a run's value in one third of its span.

@@ -17,22 +17,28 @@ pub struct PlantedRatio {
 }
 
 /// The planted ratio of each case; `None` for claims without one.
-pub(super) fn of(experiment: &Experiment, drawn: &[CaseEstimate<'_>]) -> Vec<Option<PlantedRatio>> {
-    if drawn.iter().all(|it| it.claim.planted.is_none()) {
-        return vec![None; drawn.len()];
+pub(super) fn of(
+    experiment: &Experiment,
+    estimates: &[CaseEstimate<'_>],
+) -> Vec<Option<PlantedRatio>> {
+    if estimates.iter().all(|case| case.claim.planted.is_none()) {
+        return vec![None; estimates.len()];
     }
-    let most = drawn.iter().map(|it| it.starts.len()).max().unwrap_or(0);
-    let last = verdicts(experiment, drawn, [most, most]);
-    let mut since = vec![None; drawn.len()];
+    let sample_sizes = estimates.iter().map(|case| case.starts.len());
+    let most = sample_sizes.max().unwrap_or(0);
+    let last_verdicts = verdicts(experiment, estimates, most, most);
+    let mut decided_after = vec![None; estimates.len()];
     for starts in 1..=most {
-        let now = verdicts(experiment, drawn, [starts, most]);
-        for (since, (now, last)) in since.iter_mut().zip(now.iter().zip(&last)) {
-            let is_last = now == last && is_decided(*now);
-            *since = is_last.then(|| since.unwrap_or(starts));
+        let verdicts = verdicts(experiment, estimates, starts, most);
+        for (case, verdict) in verdicts.into_iter().enumerate() {
+            // A verdict that changed after it was not the final one yet.
+            let is_final = verdict == last_verdicts[case] && is_decided(verdict);
+            decided_after[case] = is_final.then(|| decided_after[case].unwrap_or(starts));
         }
     }
-    let planted = drawn.iter().zip(since).map(|(drawn, decided_after)| {
-        drawn.claim.planted.map(|ratio| PlantedRatio {
+    let cases = estimates.iter().zip(decided_after);
+    let planted = cases.map(|(case, decided_after)| {
+        case.claim.planted.map(|ratio| PlantedRatio {
             ratio,
             decided_after,
         })
@@ -50,19 +56,20 @@ fn is_decided(verdict: Verdict) -> bool {
 /// The verdicts at a look after the first `starts` starts, if `most` starts are planned.
 fn verdicts(
     experiment: &Experiment,
-    drawn: &[CaseEstimate<'_>],
-    [starts, most]: [usize; 2],
+    estimates: &[CaseEstimate<'_>],
+    starts: usize,
+    most: usize,
 ) -> Vec<Verdict> {
     let spent = SpentLevel::at(starts, most);
-    let mut first = drawn.to_vec();
-    for drawn in &mut first {
-        drawn.starts.truncate(starts);
-        let test = rule::test(&drawn.starts, &spent, drawn.bias);
-        (drawn.interval, drawn.p) = (test.interval, test.p);
+    let mut early = estimates.to_vec();
+    for estimate in &mut early {
+        estimate.starts.truncate(starts);
+        let test = rule::test(&estimate.starts, &spent, estimate.bias);
+        (estimate.interval, estimate.p) = (test.interval, test.p);
     }
-    let holds = hold(experiment, &first);
-    let verdicts = first.iter().zip(holds);
-    verdicts.map(|(drawn, holm)| drawn.verdict(holm)).collect()
+    let holds = hold(experiment, &early);
+    let cases = early.iter().zip(holds);
+    cases.map(|(case, holm)| case.verdict(holm)).collect()
 }
 
 impl Outcome {
@@ -74,8 +81,8 @@ impl Outcome {
     /// Whether the measured ratio is right: the planted one is within its interval, or differs by at most [`TRULY`].
     /// `None` if either is not known.
     pub(crate) fn is_told_truly(&self) -> Option<bool> {
-        let planted = self.planted?.ratio;
-        let is_within = (self.low?..=self.high?).contains(&planted);
+        let planted_ratio = self.planted?.ratio;
+        let is_within = (self.low?..=self.high?).contains(&planted_ratio);
         Some(is_within || self.off()?.abs() <= TRULY)
     }
 }

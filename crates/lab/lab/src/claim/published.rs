@@ -39,10 +39,13 @@ impl Outcome {
     /// of 1 on which our ratio is, like the claim's own verdict. The sizes are only shown beside each other.
     #[must_use]
     pub fn finding(&self) -> Option<Finding> {
-        let is_more = self.published?.ends()[0] > 1.0;
-        let is_so = self.ratio.is_some_and(|ratio| (ratio > 1.0) == is_more);
+        let is_published_above = self.published?.ends()[0] > 1.0;
+        let is_same_side = self
+            .ratio
+            .is_some_and(|ratio| (ratio > 1.0) == is_published_above);
         Some(match self.verdict {
-            Verdict::Differs if is_so => Finding::Holds,
+            Verdict::Differs if is_same_side => Finding::Holds,
+            // A difference within the margin counts as none, also on the source's side.
             Verdict::Differs | Verdict::DiffersLittle | Verdict::Same => Finding::DoesNotHold,
             Verdict::Suggests | Verdict::NotShown | Verdict::TooFew | Verdict::NoClaim => {
                 Finding::Undecided

@@ -1,5 +1,6 @@
 //! Computes before an experiment runs what it can show at best.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -28,15 +29,15 @@ pub struct Reach {
 /// Computes how many claims of an experiment its planned rounds can show at best.
 #[must_use]
 pub fn reach(experiment: &Experiment) -> Reach {
-    let lasting = StartSpans::of(experiment);
+    let start_spans = StartSpans::of(experiment);
     let spent = SpentLevel::at(experiment.rounds, experiment.rounds);
     let mut starts = Vec::new();
     let mut contenders = Vec::new();
     for claim in &experiment.claims {
         for case in &claim.cases {
-            let cells = lasting.of_case(case);
-            let planned = lasting.planned(&cells, rounds(experiment, &cells));
-            // The best case: all starts agree.
+            let cells = start_spans.of_case(case);
+            let planned = start_spans.planned(&cells, rounds(experiment, &cells));
+            // The p value is that of the best case: all starts agree.
             let is_too_few = planned < rule::starts_min(&spent);
             let p = if is_too_few || experiment.is_quick {
                 1.0
@@ -48,17 +49,17 @@ pub fn reach(experiment: &Experiment) -> Reach {
         }
     }
     let holds = rule::hold(&contenders);
-    let questions = contenders.iter().map(|one| {
-        let is_of_question = |other: &&rule::Contender<'_>| other.question == one.question;
-        contenders.iter().filter(is_of_question).count()
-    });
-    let most = questions.max().unwrap_or(0);
+    let mut question_sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    for contender in &contenders {
+        *question_sizes.entry(contender.question).or_default() += 1;
+    }
+    let largest_question = question_sizes.into_values().max().unwrap_or(0);
     Reach {
         claims: contenders.len(),
         shown: holds.iter().filter(|holds| **holds).count(),
         starts: starts.into_iter().min().unwrap_or(0),
         needed: (1..STARTS_MAX)
-            .find(|starts| !can_only_suggest(*starts, most))
+            .find(|starts| !can_only_suggest(*starts, largest_question))
             .unwrap_or(STARTS_MAX),
         is_quick: experiment.is_quick,
     }
@@ -101,14 +102,14 @@ impl fmt::Display for Reach {
         };
         match claims - shown {
             0 => Ok(()),
-            none if none == *claims => write!(
+            not_shown if not_shown == *claims => write!(
                 f,
                 "no claim can be shown: {help}, and there are {starts}. More rounds help, and `restart = \"round\"`."
             ),
             1 => write!(f, "1 claim cannot be shown: {help}, and it has {starts}."),
-            some => write!(
+            not_shown => write!(
                 f,
-                "{some} claims cannot be shown: {help}, and some have {starts}."
+                "{not_shown} claims cannot be shown: {help}, and some have {starts}."
             ),
         }
     }

@@ -3,6 +3,8 @@
 //! This module tests the ratios of starts, and corrects for several claims. Other modules compute the ratios and apply
 //! the gates.
 
+use std::collections::BTreeMap;
+
 use catamaran_stats::looks::SpentLevel;
 use catamaran_stats::{order, signed_rank};
 
@@ -48,8 +50,8 @@ pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> StartsTest 
         1.0
     } else {
         let shift = bias.copysign(estimate);
-        let rest: Vec<f64> = logs.iter().map(|log| log - shift).collect();
-        spent.p_value(signed_rank::p_value(&rest))
+        let unbiased: Vec<f64> = logs.iter().map(|log| log - shift).collect();
+        spent.p_value(signed_rank::p_value(&unbiased))
     };
     StartsTest { interval, p }
 }
@@ -73,28 +75,31 @@ pub(super) struct Contender<'a> {
 
 /// Whether each case holds together with the other cases of its question. The first case of a question that the source
 /// is about is its headline, and is tested first.
-pub(super) fn hold(all: &[Contender<'_>]) -> Vec<bool> {
-    let mut holds = vec![false; all.len()];
-    for (first, contender) in all.iter().enumerate() {
-        let of_question: Vec<usize> = (0..all.len())
-            .filter(|at| all[*at].question == contender.question)
-            .collect();
-        if of_question[0] != first {
-            continue;
-        }
-        let p: Vec<f64> = of_question.iter().map(|at| all[*at].p).collect();
-        let headline = of_question.iter().position(|at| all[*at].is_of_source);
-        let together = order::holm_with_headline(&p, headline, LEVEL);
-        for (at, does) in of_question.into_iter().zip(together) {
-            holds[at] = does;
+pub(super) fn hold(contenders: &[Contender<'_>]) -> Vec<bool> {
+    let mut questions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (number, contender) in contenders.iter().enumerate() {
+        questions
+            .entry(contender.question)
+            .or_default()
+            .push(number);
+    }
+    let mut holds = vec![false; contenders.len()];
+    for numbers in questions.into_values() {
+        let p_values: Vec<f64> = numbers.iter().map(|number| contenders[*number].p).collect();
+        let headline = numbers
+            .iter()
+            .position(|number| contenders[*number].is_of_source);
+        let holds_together = order::holm_with_headline(&p_values, headline, LEVEL);
+        for (number, does_hold) in numbers.into_iter().zip(holds_together) {
+            holds[number] = does_hold;
         }
     }
     holds
 }
 
 /// Whether each p value holds together with the others on the same measure.
-pub(crate) fn hold_by_measure<'a>(all: impl Iterator<Item = (&'a Measure, f64)>) -> Vec<bool> {
-    let contenders = all.map(|(measure, p)| Contender {
+pub(crate) fn hold_by_measure<'a>(p_values: impl Iterator<Item = (&'a Measure, f64)>) -> Vec<bool> {
+    let contenders = p_values.map(|(measure, p)| Contender {
         question: measure.base(),
         is_of_source: false,
         p,

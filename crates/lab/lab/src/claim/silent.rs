@@ -5,7 +5,7 @@
 
 use catamaran_stats::{Share, fisher};
 
-use super::{CaseSubject, LEVEL, survivors};
+use super::{CaseSubject, LEVEL, is_above, is_below, survivors};
 use crate::experiment::Contrast;
 use crate::gate::{self, Effect, GateFinding};
 use crate::measure::{LONGEST_SILENCE, SILENCES, Spoiler};
@@ -19,18 +19,18 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     } = *subject;
     let measure = &claim.measure;
     let is_of_silences = [SILENCES, LONGEST_SILENCE].contains(&measure.base());
-    if measure.record().spoiler == Spoiler::Nothing
-        || is_of_silences
-        || measure.name().contains('@')
-    {
+    // A measure with `@` is of a load by a schedule, whose clients do not wait.
+    let is_by_schedule = measure.name().contains('@');
+    if measure.record().spoiler == Spoiler::Nothing || is_of_silences || is_by_schedule {
         return None;
     }
-    let side = |of: fn(&Contrast) -> &Vec<usize>| {
-        let is_of = |cell: usize| case.contrasts.iter().any(|it| of(it).contains(&cell));
-        let of_side = runs.iter().filter(|((cell, _), _)| is_of(*cell));
+    let side = |is_of_side: fn(&[Contrast], usize) -> bool| {
+        let of_side = runs
+            .iter()
+            .filter(|((cell, _), _)| is_of_side(&case.contrasts, *cell));
         Side::of(of_side.map(|(_, run)| *run))
     };
-    let (above, below) = (side(|it| &it.above), side(|it| &it.below));
+    let (above, below) = (side(is_above), side(is_below));
     if fisher(above.runs, below.runs) > 1.0 - LEVEL {
         return None;
     }
@@ -43,9 +43,9 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
             "its own measures are silences and longest_silence",
         )
     };
-    let [one, other] = survivors::names(claim);
+    let [level, over] = survivors::names(claim);
     let words = format!(
-        "There were spans without an answer in {} runs with {one}, of {:.0} ms at most, and in {} with {other}, of {:.0} \
+        "There were spans without an answer in {} runs with {level}, of {:.0} ms at most, and in {} with {over}, of {:.0} \
          ms: {meaning}.",
         gate::of(above.runs.part, above.runs.whole),
         above.longest_ms,

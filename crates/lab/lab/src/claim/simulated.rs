@@ -22,11 +22,11 @@ fn no_simulated_plan_shows_differences_that_are_not_there() {
         let mut experiment = builtin::experiment(name, false).unwrap();
         // What a screen leaves out is not looked at here.
         experiment.screen = None;
-        let (servers, lasting) = (servers(&experiment), StartSpans::of(&experiment));
+        let (servers, start_spans) = (servers(&experiment), StartSpans::of(&experiment));
         let mut shown: BTreeMap<&str, u64> = BTreeMap::new();
         for seed in 0..TIMES {
             let runs = runs(&experiment, &servers, seed);
-            let outcomes = evaluate_starts(&experiment, &lasting, &runs);
+            let outcomes = evaluate_starts(&experiment, &start_spans, &runs);
             for (question, is_false) in questions(&outcomes) {
                 *shown.entry(question).or_default() += u64::from(is_false);
             }
@@ -59,11 +59,11 @@ fn simulated_rounds_that_share_a_start_are_no_sample() {
     let text = text.replacen("core = 1\n", "core = 1\nrestart = 3\n", 1);
     let mut experiment = Experiment::read("io-models.toml", &text, false).unwrap();
     experiment.rounds = 15;
-    let (servers, lasting) = (servers(&experiment), StartSpans::of(&experiment));
+    let (servers, start_spans) = (servers(&experiment), StartSpans::of(&experiment));
     let (mut by_rounds, mut by_starts) = (0, 0);
     for seed in 0..TIMES {
         let runs = runs(&experiment, &servers, seed);
-        let mut outcomes = evaluate_starts(&experiment, &lasting, &runs);
+        let mut outcomes = evaluate_starts(&experiment, &start_spans, &runs);
         outcomes.retain(|it| it.sample() < it.ratios.len());
         let once = SpentLevel::of_one_look();
         let p = outcomes.iter().map(|it| Contender {
@@ -168,22 +168,23 @@ fn simulated_duels_of_few_blocks_are_rarely_refused() {
 /// A claim on throughput, with what is looked at to refuse it.
 struct ThroughputSides {
     experiment: Experiment,
-    lasting: StartSpans,
+    start_spans: StartSpans,
 }
 
 impl ThroughputSides {
     fn new() -> Self {
         let experiment = super::tests::experiment();
         assert_eq!(experiment.claims[0].measure.name(), "throughput");
-        let lasting = StartSpans::of(&experiment);
+        let start_spans = StartSpans::of(&experiment);
         Self {
             experiment,
-            lasting,
+            start_spans,
         }
     }
 
     fn cells(&self) -> Vec<usize> {
-        self.lasting.of_case(&self.experiment.claims[0].cases[0])
+        self.start_spans
+            .of_case(&self.experiment.claims[0].cases[0])
     }
 
     /// Whether it is refused at the look after `look` rounds.
@@ -191,7 +192,7 @@ impl ThroughputSides {
         let made = runs.iter().filter(|run| run.round < look);
         let subject = CaseSubject {
             experiment: &self.experiment,
-            lasting: &self.lasting,
+            start_spans: &self.start_spans,
             claim: &self.experiment.claims[0],
             case: &self.experiment.claims[0].cases[0],
             runs: &made.map(|run| ((run.cell, run.round), run)).collect(),

@@ -28,106 +28,107 @@ type Keys = BTreeSet<(String, u64)>;
 /// For how many rounds the servers of each cell run.
 #[derive(Debug)]
 pub(super) struct StartSpans {
-    /// For each cell, the numbers of rounds for which its servers run, each number above 1 once.
-    cells: Vec<BTreeSet<usize>>,
+    /// For each cell, the lifetimes of its servers in rounds, each above 1 once.
+    lifetimes: Vec<BTreeSet<usize>>,
 }
 
 impl StartSpans {
     pub(super) fn of(experiment: &Experiment) -> Self {
         let cells = 0..experiment.cells.len();
         Self {
-            cells: cells.map(|cell| experiment.lasting(cell)).collect(),
+            lifetimes: cells.map(|cell| experiment.lifetimes(cell)).collect(),
         }
     }
 
     /// The sample of a case: the median ratio of each start of its servers, in order.
     pub(super) fn sample(&self, case: &Case, ratios: &[Ratio], runs: &Runs<'_>) -> Vec<f64> {
-        let cells: Vec<usize> = self.of_case(case);
-        let lasting = self.together(&cells);
+        let cells = self.of_case(case);
+        let lifetimes = self.lifetimes_of(&cells);
         let groups = grouped(ratios, |ratio| {
-            let of_cell = |cell: &usize| runs.get(&(*cell, ratio.round)).copied();
-            starts(ratio.round, &lasting, cells.iter().filter_map(of_cell))
+            let run_of = |cell: &usize| runs.get(&(*cell, ratio.round)).copied();
+            starts(ratio.round, &lifetimes, cells.iter().filter_map(run_of))
         });
-        let median = |group: Vec<&Ratio>| {
+        let mut medians = Vec::new();
+        for group in groups {
             let values: Vec<f64> = group.iter().map(|ratio| ratio.value).collect();
-            Spread::of(&values).map(|spread| spread.median)
-        };
-        groups.into_iter().filter_map(median).collect()
+            medians.extend(Spread::of(&values).map(|spread| spread.median));
+        }
+        medians
     }
 
     /// The numbers of the cells of a case.
     pub(super) fn of_case(&self, case: &Case) -> Vec<usize> {
-        let cells = 0..self.cells.len();
+        let cells = 0..self.lifetimes.len();
         cells.filter(|cell| is_in(&case.contrasts, *cell)).collect()
     }
 
     /// The number of starts that the servers of `cells` have in `rounds`, if no run is void.
     pub(super) fn planned(&self, cells: &[usize], rounds: Range<usize>) -> usize {
-        let lasting = self.together(cells);
+        let lifetimes = self.lifetimes_of(cells);
         let rounds: Vec<usize> = rounds.collect();
-        grouped(&rounds, |round| starts(*round, &lasting, [].into_iter())).len()
+        grouped(&rounds, |round| starts(*round, &lifetimes, [].into_iter())).len()
     }
 
-    /// The numbers of rounds for which servers of any of these cells run.
-    fn together(&self, cells: &[usize]) -> BTreeSet<usize> {
+    /// The lifetimes of the servers of any of these cells.
+    fn lifetimes_of(&self, cells: &[usize]) -> BTreeSet<usize> {
         cells
             .iter()
-            .flat_map(|cell| self.cells[*cell].clone())
+            .flat_map(|cell| self.lifetimes[*cell].clone())
             .collect()
     }
 }
 
 /// For each round of an experiment the number of its start, from 0; rounds that share a start have the same number.
 pub(crate) fn of_rounds(experiment: &Experiment, rounds: usize, runs: &[Run]) -> Vec<usize> {
-    let known = StartSpans::of(experiment);
-    let cells: Vec<usize> = (0..experiment.cells.len()).collect();
-    let lasting = known.together(&cells);
-    let rounds: Vec<usize> = (0..rounds).collect();
-    let groups = grouped(&rounds, |round| {
+    let all_cells: Vec<usize> = (0..experiment.cells.len()).collect();
+    let lifetimes = StartSpans::of(experiment).lifetimes_of(&all_cells);
+    let all_rounds: Vec<usize> = (0..rounds).collect();
+    let groups = grouped(&all_rounds, |round| {
         let of_round = |run: &&Run| run.round == *round && run.is_valid();
-        starts(*round, &lasting, runs.iter().filter(of_round))
+        starts(*round, &lifetimes, runs.iter().filter(of_round))
     });
-    let mut numbers = vec![0; rounds.len()];
-    for (number, group) in groups.iter().enumerate() {
+    let mut start_of_round = vec![0; rounds];
+    for (start, group) in groups.iter().enumerate() {
         for round in group {
-            numbers[**round] = number;
+            start_of_round[**round] = start;
         }
     }
-    numbers
+    start_of_round
 }
 
 /// The identities of a round's starts: those that its runs have recorded, and those that the file plans.
 fn starts<'a>(
     round: usize,
-    lasting: &BTreeSet<usize>,
+    lifetimes: &BTreeSet<usize>,
     runs: impl Iterator<Item = &'a Run>,
 ) -> Keys {
-    let blocks = lasting.iter();
-    let planned = blocks.map(|rounds| (format!("{rounds} rounds"), (round / rounds) as u64));
-    let of_run = |run: &'a Run| {
-        run.starts
-            .iter()
-            .map(|(name, start)| (name.clone(), *start))
-    };
-    planned.chain(runs.flat_map(of_run)).collect()
+    let mut keys = Keys::new();
+    for lifetime in lifetimes {
+        keys.insert((format!("{lifetime} rounds"), (round / lifetime) as u64));
+    }
+    for (server, start) in runs.flat_map(|run| &run.starts) {
+        keys.insert((server.clone(), *start));
+    }
+    keys
 }
 
 /// Groups things so that two that share a start are in one group, also if only other things link them.
 fn grouped<T>(things: &[T], starts: impl Fn(&T) -> Keys) -> Vec<Vec<&T>> {
     let mut groups: Vec<(Keys, Vec<&T>)> = Vec::new();
     for thing in things {
-        let mut known = starts(thing);
+        let mut keys = starts(thing);
         let mut members = Vec::new();
-        groups.retain_mut(|(of_group, before)| {
-            let is_linked = !of_group.is_disjoint(&known);
+        // Groups that share a start with the thing are merged into the thing's new group.
+        groups.retain_mut(|(group_keys, group_members)| {
+            let is_linked = !group_keys.is_disjoint(&keys);
             if is_linked {
-                known.append(of_group);
-                members.append(before);
+                keys.append(group_keys);
+                members.append(group_members);
             }
             !is_linked
         });
         members.push(thing);
-        groups.push((known, members));
+        groups.push((keys, members));
     }
     groups.into_iter().map(|(_, members)| members).collect()
 }
@@ -166,8 +167,12 @@ mod tests {
             // A cell with idle clients beside has new servers in each run, but where they are never started anew.
             let is_quiet = |cell: &usize| experiment.cells[*cell]["idle"].to_string() == "0";
             let cells: Vec<usize> = (0..experiment.cells.len()).filter(is_quiet).collect();
-            let lasting = StartSpans::of(&experiment);
-            assert_eq!(lasting.planned(&cells, 0..rounds), expected, "{restart}");
+            let start_spans = StartSpans::of(&experiment);
+            assert_eq!(
+                start_spans.planned(&cells, 0..rounds),
+                expected,
+                "{restart}"
+            );
         }
     }
 

@@ -10,7 +10,7 @@ use catamaran_stats::looks::SpentLevel;
 
 use super::gates::{STARTS, shared_pages};
 use super::starts::{Ratio, StartSpans};
-use super::{CaseEstimate, Outcome, Runs, Verdict, conclude, counts, is_in, ratio, rule};
+use super::{CaseEstimate, Outcome, Runs, Verdict, conclude, counts, ratio, rule};
 use crate::experiment::{Case, Claim, Experiment};
 use crate::gate::{Effect, GateFinding};
 use crate::run::{MemoryCount, Run};
@@ -34,29 +34,31 @@ pub(crate) fn evaluate_again(experiment: &Experiment, result: &StoredRounds<'_>)
     let stored = StoredCases {
         experiment,
         result,
-        lasting: &StartSpans::of(experiment),
+        start_spans: &StartSpans::of(experiment),
         runs: &runs,
     };
-    let mut known = Vec::new();
-    let mut unknown = Vec::new();
+    let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
+    let mut estimates = Vec::new();
+    let mut places_of_estimates = Vec::new();
     for (place, outcome) in result.claims.iter().enumerate() {
-        match claim_of(experiment, outcome) {
-            Some((claim, case)) => {
-                known.push((place, stored.drawn(claim, case, outcome)));
-            }
-            None => unknown.push((place, forbidden(outcome))),
+        if let Some((claim, case)) = claim_of(experiment, outcome) {
+            estimates.push(stored.estimate(claim, case, outcome));
+            places_of_estimates.push(place);
+        } else {
+            outcomes.insert(place, forbidden(outcome));
         }
     }
-    let (places, drawn): (Vec<usize>, Vec<CaseEstimate<'_>>) = known.into_iter().unzip();
-    let mut all: BTreeMap<usize, Outcome> = unknown.into_iter().collect();
-    all.extend(places.into_iter().zip(conclude(experiment, drawn)));
-    all.into_values().collect()
+    // Claims of one question are decided together, so this needs all estimates.
+    let concluded = conclude(experiment, estimates);
+    outcomes.extend(places_of_estimates.into_iter().zip(concluded));
+    outcomes.into_values().collect()
 }
 
 /// The claim and the case to which an outcome belongs; `None` if the experiment does not have them.
 fn claim_of<'a>(experiment: &'a Experiment, outcome: &Outcome) -> Option<(&'a Claim, &'a Case)> {
-    let is_it = |claim: &&Claim| claim.says == outcome.says && claim.measure == outcome.measure;
-    let claim = experiment.claims.iter().find(is_it)?;
+    let mut claims = experiment.claims.iter();
+    let claim =
+        claims.find(|claim| claim.says == outcome.says && claim.measure == outcome.measure)?;
     let case = claim.cases.iter().find(|case| case.each == outcome.each)?;
     Some((claim, case))
 }
@@ -79,31 +81,38 @@ fn forbidden(outcome: &Outcome) -> Outcome {
 struct StoredCases<'a> {
     experiment: &'a Experiment,
     result: &'a StoredRounds<'a>,
-    lasting: &'a StartSpans,
+    start_spans: &'a StartSpans,
     runs: &'a Runs<'a>,
 }
 
 impl StoredCases<'_> {
     /// The estimate for a case, from its stored outcome.
-    fn drawn<'a>(&self, claim: &'a Claim, case: &'a Case, outcome: &Outcome) -> CaseEstimate<'a> {
-        let experiment = self.experiment;
+    fn estimate<'a>(
+        &self,
+        claim: &'a Claim,
+        case: &'a Case,
+        outcome: &Outcome,
+    ) -> CaseEstimate<'a> {
         let ratios = self.rounds(claim, case, outcome);
         let starts = if outcome.starts.is_empty() {
-            self.lasting.sample(case, &ratios, self.runs)
+            self.start_spans.sample(case, &ratios, self.runs)
         } else {
             outcome.starts.clone()
         };
         let mut gates = outcome.gates.clone();
-        let taken = taken(&mut gates, outcome.verdict);
-        let shared = shared_pages(experiment, claim, case, self.result.memory);
+        let left_out_by = remove_gate_of_left_out(&mut gates, outcome.verdict);
+        let shared = shared_pages(self.experiment, claim, case, self.result.memory);
         gates.extend(shared.filter(|fired| !outcome.gates.contains(fired)));
         let once = SpentLevel::of_one_look();
         let test = rule::test(&starts, &once, outcome.bias);
-        let left_out = taken.iter().filter_map(|fired| {
-            let rounds = self.result.rounds.checked_sub(ratios.len())?;
-            (rounds > 0).then(|| (fired.gate.clone(), rounds))
-        });
-        let of_counts = || counts(&claim.measure, case, &self.of_case(case));
+        let mut left_out = BTreeMap::new();
+        let rounds_left_out = self.result.rounds.saturating_sub(ratios.len());
+        if let Some(fired) = &left_out_by
+            && rounds_left_out > 0
+        {
+            left_out.insert(fired.gate.clone(), rounds_left_out);
+        }
+        let is_count = claim.measure.record().is_mostly_zero;
         CaseEstimate {
             claim,
             case,
@@ -112,32 +121,26 @@ impl StoredCases<'_> {
             p: test.p,
             starts_min: rule::starts_min(&once),
             gates,
-            left_out: left_out.collect(),
-            taken,
-            counts: claim.measure.record().is_mostly_zero.then(of_counts),
+            left_out,
+            left_out_by,
+            counts: is_count.then(|| counts(&claim.measure, case, self.runs)),
             ratios,
             starts,
             survivors: outcome.survivors.clone(),
         }
     }
 
-    fn of_case(&self, case: &Case) -> Runs<'_> {
-        let mut runs = self.runs.clone();
-        runs.retain(|(cell, _), _| is_in(&case.contrasts, *cell));
-        runs
-    }
-
     /// The ratios of an outcome with their rounds, which are not stored: some rounds may have been left out, so each
     /// stored ratio is compared with those of the rounds.
     fn rounds(&self, claim: &Claim, case: &Case, outcome: &Outcome) -> Vec<Ratio> {
-        let mut values = outcome.ratios.iter().copied().peekable();
+        let mut stored_values = outcome.ratios.iter().copied().peekable();
         let mut ratios = Vec::new();
         for round in 0..self.result.rounds {
-            let Some(value) = ratio(&case.contrasts, &claim.measure, round, self.runs) else {
+            let Some(computed) = ratio(&case.contrasts, &claim.measure, round, self.runs) else {
                 continue;
             };
-            let is_it = |known: &f64| (known / value - 1.0).abs() < ROUNDING;
-            if let Some(value) = values.next_if(is_it) {
+            let is_of_round = |stored: &f64| (stored / computed - 1.0).abs() < ROUNDING;
+            if let Some(value) = stored_values.next_if(is_of_round) {
                 ratios.push(Ratio { round, value });
             }
         }
@@ -146,15 +149,17 @@ impl StoredCases<'_> {
 }
 
 /// Removes the gate because of which rounds were left out from `gates`, and returns it; `None` if there is none, or if
-/// it forbids the claim.
-fn taken(gates: &mut Vec<GateFinding>, verdict: Verdict) -> Option<GateFinding> {
+/// another gate forbids the claim.
+fn remove_gate_of_left_out(gates: &mut Vec<GateFinding>, verdict: Verdict) -> Option<GateFinding> {
     let forbids = |fired: &GateFinding| fired.effect != Effect::Note;
-    let place = gates.iter().position(forbids);
-    match (verdict, place) {
+    match (gates.iter().position(forbids), verdict) {
         // This gate forbids the claim, by the rounds that were left or on both sides; it stays.
-        (Verdict::NoClaim, Some(_)) => None,
-        (Verdict::NoClaim, None) => gates.pop(),
-        (_, place) => place.map(|place| gates.remove(place)),
+        (Some(_), Verdict::NoClaim) => None,
+        // The claim has a verdict in spite of this gate, so it only took rounds away.
+        (Some(place), _) => Some(gates.remove(place)),
+        // The gate of left-out rounds is stored as the last one.
+        (None, Verdict::NoClaim) => gates.pop(),
+        (None, _) => None,
     }
 }
 

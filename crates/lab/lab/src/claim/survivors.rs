@@ -7,7 +7,7 @@ use catamaran_stats::{Share, fisher};
 use serde::{Deserialize, Serialize};
 
 use super::gates::SURVIVORS;
-use super::{LEVEL, is_in, takes_away};
+use super::{LEVEL, is_above, is_in, spoiling_gate};
 use crate::experiment::{Case, Claim, Experiment, Levels, label};
 use crate::gate::{Effect, GateFinding, of};
 use crate::measure::Measure;
@@ -36,36 +36,43 @@ pub struct Survival {
 }
 
 impl Survival {
-    /// Adds the counts of `runs` to a survival that has only its cell and side.
-    fn with<'a>(self, measure: &Measure, runs: impl Iterator<Item = &'a &'a Run>) -> Self {
-        let mut survival = self;
-        for run in runs {
-            survival.runs += 1;
-            if run.is_valid() {
-                survival.completed += run.facts.completed;
-                survival.failed += run.facts.failed;
-                if let Some(fired) = takes_away(run, measure) {
-                    survival.left_out += 1;
-                    *survival.gates.entry(fired.gate.clone()).or_default() += 1;
-                }
-                continue;
+    /// Adds a run to the counts. `measure` decides whether a gate makes the claim leave out a valid run.
+    fn count(&mut self, run: &Run, measure: &Measure) {
+        self.runs += 1;
+        if run.is_valid() {
+            self.completed += run.facts.completed;
+            self.failed += run.facts.failed;
+            if let Some(fired) = spoiling_gate(run, measure) {
+                self.left_out += 1;
+                self.count_gate(fired);
             }
-            survival.void += 1;
-            let void = run.gates.iter().filter(|it| it.effect == Effect::Void);
-            for fired in void {
-                *survival.gates.entry(fired.gate.clone()).or_default() += 1;
+        } else {
+            self.void += 1;
+            for fired in run
+                .gates
+                .iter()
+                .filter(|fired| fired.effect == Effect::Void)
+            {
+                self.count_gate(fired);
             }
         }
-        survival
+    }
+
+    fn count_gate(&mut self, fired: &GateFinding) {
+        *self.gates.entry(fired.gate.clone()).or_default() += 1;
     }
 
     /// The reasons for void or left-out runs, such as `died 5, not-ready 4`.
     #[must_use]
     pub fn reasons(&self) -> String {
-        let reasons = self.gates.iter();
-        let reasons = reasons.map(|(gate, count)| format!("{gate} {count}"));
-        reasons.collect::<Vec<_>>().join(", ")
+        reasons(&self.gates)
     }
+}
+
+/// The counts of gates in words, such as `died 5, not-ready 4`.
+fn reasons(gates: &BTreeMap<String, u64>) -> String {
+    let words = gates.iter().map(|(gate, count)| format!("{gate} {count}"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The survival of each cell of a case; `runs` includes void ones.
@@ -75,87 +82,112 @@ pub(super) fn of_case(
     case: &Case,
     runs: &[&Run],
 ) -> Vec<Survival> {
-    let cells = (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell));
-    let survival = |cell: usize| {
-        let is_above = case.contrasts.iter().any(|it| it.above.contains(&cell));
-        let survival = Survival {
+    let mut survivals = Vec::new();
+    for cell in (0..experiment.cells.len()).filter(|cell| is_in(&case.contrasts, *cell)) {
+        let mut survival = Survival {
             cell: experiment.label(cell),
-            is_above,
+            is_above: is_above(&case.contrasts, cell),
             ..Survival::default()
         };
-        survival.with(measure, runs.iter().filter(|run| run.cell == cell))
-    };
-    cells.map(survival).collect()
+        for run in runs.iter().filter(|run| run.cell == cell) {
+            survival.count(run, measure);
+        }
+        survivals.push(survival);
+    }
+    survivals
+}
+
+/// The cells on one side of a claim.
+struct ClaimSide<'a> {
+    /// The side's levels in words.
+    name: String,
+    cells: Vec<&'a Survival>,
+}
+
+impl ClaimSide<'_> {
+    /// The share of the side's runs that `lost` counts.
+    fn share(&self, lost: fn(&Survival) -> u64) -> Share {
+        Share {
+            part: self.cells.iter().map(|cell| lost(cell)).sum(),
+            whole: self.cells.iter().map(|cell| cell.runs).sum(),
+        }
+    }
+
+    /// The reasons for the void or left-out runs of all cells of the side.
+    fn reasons(&self) -> String {
+        let mut gates: BTreeMap<String, u64> = BTreeMap::new();
+        for (gate, count) in self.cells.iter().flat_map(|cell| &cell.gates) {
+            *gates.entry(gate.clone()).or_default() += count;
+        }
+        reasons(&gates)
+    }
 }
 
 /// Forbids a claim if one side has lost all of its runs, or more than the other side by more than chance explains.
 pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
-    let side = |is_above: bool, lost: fn(&Survival) -> u64| {
-        let of_side = || cells.iter().filter(move |cell| cell.is_above == is_above);
-        Share {
-            part: of_side().map(lost).sum(),
-            whole: of_side().map(|cell| cell.runs).sum(),
-        }
+    let [level, over] = names(claim);
+    let above = ClaimSide {
+        name: level,
+        cells: cells.iter().filter(|cell| cell.is_above).collect(),
     };
-    let sides = [true, false].map(|is_above| side(is_above, |cell| cell.void));
-    let names = names(claim);
-    let is_lost = |share: &Share| share.whole > 0 && share.part == share.whole;
-    if let Some(at) = sides.iter().position(is_lost) {
-        let words = format!(
-            "None of the {} runs with {} was valid ({}).",
-            sides[at].whole,
-            names[at],
-            reasons(cells, at == 0)
-        );
-        return Some(GateFinding::new(SURVIVORS, Effect::Claim, words));
+    let below = ClaimSide {
+        name: over,
+        cells: cells.iter().filter(|cell| !cell.is_above).collect(),
+    };
+    for side in [&above, &below] {
+        let void = side.share(|cell| cell.void);
+        if void.whole > 0 && void.part == void.whole {
+            let words = format!(
+                "None of the {} runs with {} was valid ({}).",
+                void.whole,
+                side.name,
+                side.reasons()
+            );
+            return Some(GateFinding::new(SURVIVORS, Effect::Claim, words));
+        }
     }
-    let [above, below] = [true, false].map(|is_above| side(is_above, |it| it.void + it.left_out));
-    if fisher(above, below) > 1.0 - LEVEL {
+    let [lost_above, lost_below] =
+        [&above, &below].map(|side| side.share(|cell| cell.void + cell.left_out));
+    if fisher(lost_above, lost_below) > 1.0 - LEVEL {
         return None;
     }
-    // The level that has lost more is named first.
-    let is_above = above.part * below.whole > below.part * above.whole;
-    let [more, less] = if is_above {
-        [(above, &names[0]), (below, &names[1])]
+    // The side that has lost the larger share is named first.
+    let is_above = lost_above.part * lost_below.whole > lost_below.part * lost_above.whole;
+    let (more, less, lost_more, lost_less) = if is_above {
+        (above, below, lost_above, lost_below)
     } else {
-        [(below, &names[1]), (above, &names[0])]
+        (below, above, lost_below, lost_above)
     };
-    let are = if cells.iter().any(|cell| cell.left_out > 0) {
-        "void or left out"
+    let were = if cells.iter().any(|cell| cell.left_out > 0) {
+        "were void or left out"
     } else {
-        "void"
+        "were void"
     };
     let words = format!(
-        "{} runs with {} were {are} ({}), {} with {}: only the survivors would be compared.",
-        of(more.0.part, more.0.whole),
-        more.1,
-        reasons(cells, is_above),
-        of(less.0.part, less.0.whole),
-        less.1
+        "{} runs with {} {were} ({}), {} with {}: only the survivors would be compared.",
+        of(lost_more.part, lost_more.whole),
+        more.name,
+        more.reasons(),
+        of(lost_less.part, lost_less.whole),
+        less.name
     );
     Some(GateFinding::new(SURVIVORS, Effect::Claim, words))
 }
 
 /// The names of the two sides of a claim.
 pub(super) fn names(claim: &Claim) -> [String; 2] {
-    let name = |levels: &Levels, other: &str| match levels {
-        none if none.is_empty() => other.to_owned(),
-        levels => label(levels),
+    // The sides of an interaction are ratios, which have no levels.
+    let name = |levels: &Levels, ratio: &str| {
+        if levels.is_empty() {
+            ratio.to_owned()
+        } else {
+            label(levels)
+        }
     };
     [
         name(&claim.level, "the first ratio"),
         name(&claim.over, "the second ratio"),
     ]
-}
-
-fn reasons(cells: &[Survival], is_above: bool) -> String {
-    let mut all = Survival::default();
-    for cell in cells.iter().filter(|cell| cell.is_above == is_above) {
-        for (gate, count) in &cell.gates {
-            *all.gates.entry(gate.clone()).or_default() += count;
-        }
-    }
-    all.reasons()
 }
 
 #[cfg(test)]

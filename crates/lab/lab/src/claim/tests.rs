@@ -214,8 +214,8 @@ fn a_server_that_is_not_warm_spoils_only_what_is_measured_warm() {
         ("ab2.throughput", true),
     ] {
         let measure = Measure::parse(name).unwrap();
-        assert_eq!(takes_away(&cold, &measure).is_none(), is_cold, "{name}");
-        assert!(takes_away(&dear, &measure).is_some(), "{name}");
+        assert_eq!(spoiling_gate(&cold, &measure).is_none(), is_cold, "{name}");
+        assert!(spoiling_gate(&dear, &measure).is_some(), "{name}");
     }
 }
 

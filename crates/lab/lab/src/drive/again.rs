@@ -24,31 +24,31 @@ pub(super) fn first(
     stage: &Stage,
     load: &Load,
 ) -> Result<RepeatedRuns, DriveFault> {
-    let mut made = RepeatedRuns::default();
-    let runs = scene.experiment.every_round(scene.levels);
-    for (place, run) in runs.enumerate().filter(|_| stage.is_fresh) {
-        let name = format!("ab{}", place + 1);
-        made.make(scene, stage, load, run, &name)?;
+    let mut repeated = RepeatedRuns::default();
+    if stage.is_fresh {
+        let runs = scene.experiment.every_round(scene.levels);
+        for (index, run) in runs.enumerate() {
+            let name = format!("ab{}", index + 1);
+            repeated.make(scene, stage, load, run, &name)?;
+        }
     }
-    Ok(made)
+    Ok(repeated)
 }
 
 impl RepeatedRuns {
     /// Makes the last published run once more, on servers that are warm.
-    pub(super) fn settle(
+    pub(super) fn run_warm(
         &mut self,
         scene: Scene<'_>,
         stage: &Stage,
         load: &Load,
     ) -> Result<(), DriveFault> {
-        match scene.experiment.every_round(scene.levels).last() {
-            Some(run) => {
-                self.make(scene, stage, load, run, "ab")?;
-                self.printed.pop(); // The first two are what the source has.
-                Ok(())
-            }
-            None => Ok(()),
+        if let Some(run) = scene.experiment.every_round(scene.levels).last() {
+            self.make(scene, stage, load, run, "ab")?;
+            // The source has printed only the first runs.
+            self.printed.pop();
         }
+        Ok(())
     }
 
     /// Makes a published run, and keeps its figures as `name` and its output.

@@ -49,57 +49,56 @@ pub(super) fn run(
     stage: &Stage,
     call: LoadCall<'_>,
     stop: &AtomicBool,
-    mut hearing: TickListener<'_>,
+    mut listener: TickListener<'_>,
 ) -> Result<LoadReport, DriveFault> {
     let LoadCall { name, load, .. } = call;
-    let (report, latency) = (report_file(stage, name), latency_file(stage, name));
+    let (report_file, latency_file) = (report_file(stage, name), latency_file(stage, name));
     let mut words = words(driver, stage, call)?;
+    // A load that is an echo has neither ticks nor such a log.
     if words[1] == BENCH {
-        words.insert(OPTIONS, format!("--hdr={}", latency.display()));
-        if hearing.is_some() {
+        words.insert(OPTIONS, format!("--hdr={}", latency_file.display()));
+        if listener.is_some() {
             words.insert(OPTIONS, ticks(TICK));
         }
     }
     // The files of the warm-up must not be taken for the measured ones; they need not exist.
-    for file in [&report, &latency] {
+    for file in [&report_file, &latency_file] {
         let _ = fs::remove_file(file);
     }
-    let heard = |tick| {
-        if let Some(hear) = &mut hearing {
-            hear(tick);
+    let on_tick = |tick| {
+        if let Some(listen) = &mut listener {
+            listen(tick);
         }
         ControlFlow::Continue(())
     };
-    let ChildExit {
-        code, how, said, ..
-    } = child::run(&stage.space, &load.job(name, &words), stop, heard)?;
-    let text = fs::read_to_string(&report);
-    match (code, text) {
-        (Some(code), Ok(text)) if DRIVEN.contains(&code) => {
-            let document = Report::parse(&text)?;
-            let latency = fs::read_to_string(&latency).unwrap_or_default();
-            Ok(LoadReport {
-                document,
-                text,
-                latency,
-            })
-        }
-        _ => Err(DriveFault::Load { how, said }),
+    let exit = child::run(&stage.space, &load.job(name, &words), stop, on_tick)?;
+    let has_driven = exit.code.is_some_and(|code| DRIVEN.contains(&code));
+    match fs::read_to_string(&report_file) {
+        Ok(text) if has_driven => Ok(LoadReport {
+            document: Report::parse(&text)?,
+            text,
+            latency: fs::read_to_string(&latency_file).unwrap_or_default(),
+        }),
+        _ => Err(DriveFault::Load {
+            how: exit.how,
+            said: exit.said,
+        }),
     }
 }
 
-/// Runs `bench` with a tick each `every`, until `heard` breaks. It has no report.
+/// Runs `bench` with a tick each `every`, until `on_tick` breaks. It has no report.
 pub(super) fn ticking(
     driver: &Driver,
     stage: &Stage,
     call: LoadCall<'_>,
     every: Duration,
     stop: &AtomicBool,
-    heard: impl FnMut(Tick) -> ControlFlow<()>,
+    on_tick: impl FnMut(Tick) -> ControlFlow<()>,
 ) -> Result<ChildExit, DriveFault> {
     let mut words = words(driver, stage, call)?;
     words.insert(OPTIONS, ticks(every));
-    child::run(&stage.space, &call.load.job(call.name, &words), stop, heard)
+    let job = call.load.job(call.name, &words);
+    child::run(&stage.space, &job, stop, on_tick)
 }
 
 /// The option of `bench` for a tick each `every`.
@@ -162,13 +161,13 @@ pub(super) fn as_ab(
         words.push("-k".to_owned());
     }
     words.push(load.url.clone());
-    let heard = |_| ControlFlow::Continue(());
-    let ended = child::run(&stage.space, &load.job("load", &words), stop, heard)?;
-    match ended.code {
-        Some(0) => Ok(ended.printed),
+    let on_tick = |_| ControlFlow::Continue(());
+    let exit = child::run(&stage.space, &load.job("load", &words), stop, on_tick)?;
+    match exit.code {
+        Some(0) => Ok(exit.printed),
         _ => Err(DriveFault::Load {
-            how: ended.how,
-            said: ended.said,
+            how: exit.how,
+            said: exit.said,
         }),
     }
 }
@@ -177,9 +176,9 @@ pub(super) fn as_ab(
 fn body(stage: &Stage, bytes: u64) -> Result<String, DriveFault> {
     let path = stage.space.directory().join(format!("body-{bytes}"));
     if !path.exists() {
-        let made = usize::try_from(bytes).map_err(std::io::Error::other);
-        let written = made.and_then(|bytes| fs::write(&path, vec![b'x'; bytes]));
-        written.map_err(|error| DriveFault::Load {
+        let length = usize::try_from(bytes).map_err(std::io::Error::other);
+        let result = length.and_then(|length| fs::write(&path, vec![b'x'; length]));
+        result.map_err(|error| DriveFault::Load {
             how: "no body".to_owned(),
             said: format!("{}: {error}", path.display()),
         })?;
@@ -236,23 +235,31 @@ pub(super) fn bytes(
     requests: u64,
 ) -> BTreeMap<String, f64> {
     let mut hops = BTreeMap::new();
-    for (server, port) in experiment.measure.bytes.iter().filter(|_| requests > 0) {
+    if requests == 0 {
+        return hops;
+    }
+    for (server, port) in &experiment.measure.bytes {
         let urls = addresses.get(server).and_then(|ports| ports.get(port));
         let is_of_hop = |load: &Load| {
             let mut urls = urls.iter().flat_map(|urls| urls.split_whitespace());
-            let rest = urls.find_map(|url| load.url.strip_prefix(url));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            let path = urls.find_map(|url| load.url.strip_prefix(url));
+            // Port 80 is also the beginning of port 8080.
+            path.is_some_and(|path| path.is_empty() || path.starts_with('/'))
         };
-        let of_hop = loads.iter().filter(|(load, _)| is_of_hop(load));
-        let bytes = of_hop.map(|(_, report)| &report.document.bytes);
-        let bytes: u64 = bytes.map(|bytes| bytes.sent + bytes.received).sum();
-        if bytes > 0 {
-            hops.insert(format!("{server}.{port}"), bytes as f64 / requests as f64);
+        let mut sum = 0;
+        for (load, report) in loads {
+            if is_of_hop(load) {
+                sum += report.document.bytes.sent + report.document.bytes.received;
+            }
+        }
+        if sum > 0 {
+            hops.insert(format!("{server}.{port}"), sum as f64 / requests as f64);
         }
     }
     hops
 }
 
+/// The figures of each whole second. A last part of a second would look like a drop.
 pub(super) fn seconds(document: &Report) -> Vec<Second> {
     let second = |facts: &SecondFacts| Second {
         completed: facts.completed,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use catamaran_gauge::{Counts, Strace};
+use catamaran_gauge::Strace;
 
 use super::counters::CallsByServer;
 use super::stage::Stage;
@@ -28,39 +28,38 @@ pub(super) fn count(
     stage: &Stage,
     load: &Load,
 ) -> Result<StraceCount, DriveFault> {
-    let following = match follow(scene, stage) {
-        Ok(following) => following,
-        Err(error) => return Ok(StraceCount::not(&error)),
+    let straces = match follow(scene, stage) {
+        Ok(straces) => straces,
+        Err(error) => return Ok(StraceCount::failed(&error)),
     };
-    let measured = scene.measure(stage, load, false)?;
+    let span = scene.measure(stage, load, false)?;
     let mut calls = CallsByServer::new();
-    for (name, strace) in following {
+    for (name, strace) in straces {
         match strace.finish() {
             Ok(counts) => calls.insert(name, counts),
-            Err(error) => return Ok(StraceCount::not(&error)),
+            Err(error) => return Ok(StraceCount::failed(&error)),
         };
     }
     Ok(StraceCount {
         calls,
-        requests: measured.requests(),
+        requests: span.requests(),
         fault: None,
     })
 }
 
 /// Attaches strace to each server whose calls are counted. If that fails for one, those already attached are detached.
 fn follow(scene: Scene<'_>, stage: &Stage) -> io::Result<Vec<(String, Strace)>> {
-    stage
-        .named(&scene.experiment.measure.syscalls)
-        .map(|server| {
-            let strace = Strace::follow(&server.process.processes())?;
-            Ok((server.record.name.clone(), strace))
-        })
-        .collect()
+    let mut straces = Vec::new();
+    for server in stage.named(&scene.experiment.measure.syscalls) {
+        let strace = Strace::follow(&server.process.processes())?;
+        straces.push((server.record.name.clone(), strace));
+    }
+    Ok(straces)
 }
 
 impl StraceCount {
     /// The result if strace could not count.
-    fn not(error: &io::Error) -> Self {
+    fn failed(error: &io::Error) -> Self {
         let fault = match error.kind() {
             io::ErrorKind::NotFound => "the package strace is not installed".to_owned(),
             _ => error.to_string(),
@@ -75,11 +74,11 @@ impl StraceCount {
     /// Removes system calls from `uncounted` if strace has counted them, and returns why BPF has
     /// not. If strace has failed too, they stay in it with both reasons.
     pub(super) fn stands_for(&self, uncounted: &mut BTreeMap<String, String>) -> Option<String> {
-        let why = uncounted.remove(SYSCALLS)?;
+        let why_not_bpf = uncounted.remove(SYSCALLS)?;
         let Some(fault) = &self.fault else {
-            return Some(why);
+            return Some(why_not_bpf);
         };
-        let why = format!("{why}; nor by strace: {fault}");
+        let why = format!("{why_not_bpf}; nor by strace: {fault}");
         uncounted.insert(SYSCALLS.to_owned(), why);
         None
     }
@@ -94,14 +93,14 @@ impl StraceCount {
 
     /// The counts as tables, by server.
     pub(super) fn traces(&self) -> Traces {
-        let trace = |(name, counts): (&String, &Counts)| {
-            let all = table_of(counts, false);
+        let mut traces = Traces::new();
+        for (name, counts) in &self.calls {
             let trace = Trace {
-                all,
+                all: table_of(counts, false),
                 ..Trace::default()
             };
-            (name.clone(), trace)
-        };
-        self.calls.iter().map(trace).collect()
+            traces.insert(name.clone(), trace);
+        }
+        traces
     }
 }

@@ -3,9 +3,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::ops::ControlFlow;
+use std::process::{ChildStderr, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::thread;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use catamaran_load::document::Tick;
@@ -24,13 +25,13 @@ pub(super) struct ChildExit {
     /// The child's standard error, without the lines of progress.
     pub(super) said: String,
     /// Whether this program has asked the child to end.
-    was_told: bool,
+    is_ended_by_us: bool,
 }
 
 impl ChildExit {
     /// A fault if the exit code is not in `fine`, unless this program has asked the child to end.
     pub(super) fn check_code(self, fine: &[i32]) -> Result<(), DriveFault> {
-        if self.was_told || self.code.is_some_and(|code| fine.contains(&code)) {
+        if self.is_ended_by_us || self.code.is_some_and(|code| fine.contains(&code)) {
             return Ok(());
         }
         let Self { how, said, .. } = self;
@@ -38,43 +39,28 @@ impl ChildExit {
     }
 }
 
-/// Runs a job in the space until it ends, a signal asks for the end, or `heard` breaks at a line of progress.
+/// Runs a job in the space until it ends, a signal asks for the end, or `on_tick` breaks at a line of progress.
 pub(super) fn run(
     space: &Space,
     job: &Job<'_>,
     stop: &AtomicBool,
-    mut heard: impl FnMut(Tick) -> ControlFlow<()>,
+    mut on_tick: impl FnMut(Tick) -> ControlFlow<()>,
 ) -> Result<ChildExit, DriveFault> {
     let mut task = space.run(job)?;
     let (sender, lines) = sync_channel(LINES);
-    let stderr = task.child.stderr.take();
-    let stdout = task.child.stdout.take();
-    // Both pipes are read to their end, since a full pipe would block the child.
-    let open = sender.clone();
-    let printing = thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // If the pipe cannot be read, it counts as empty.
-        let _ = stdout.map(|pipe| pipe.take(PRINTED_MAX).read_to_end(&mut bytes));
-        drop(open);
-        bytes
-    });
-    thread::spawn(move || {
-        let lines = stderr
-            .into_iter()
-            .flat_map(|pipe| BufReader::new(pipe).lines());
-        for line in lines.map_while(Result::ok) {
-            // Reading continues without a receiver, so that the pipe does not fill up.
-            let _ = sender.send(line);
-        }
-    });
+    let (stdout, stderr) = (task.child.stdout.take(), task.child.stderr.take());
+    // Both pipes are read to their end, since a full pipe would block the child. `lines` ends when both threads have
+    // dropped their sender.
+    let stdout_reader = read_stdout(stdout, sender.clone());
+    forward_lines(stderr, sender);
     let mut said = String::new();
-    let mut told = None;
+    let mut term_sent_at = None;
     loop {
         if stop.load(Ordering::Relaxed) {
             task.kill();
             return Err(DriveFault::Interrupted);
         }
-        if told.is_some_and(|at| now().duration_since(at) > PATIENCE) {
+        if term_sent_at.is_some_and(|at| now().duration_since(at) > PATIENCE) {
             task.kill();
         }
         let line = match lines.recv_timeout(LOOK) {
@@ -82,18 +68,20 @@ pub(super) fn run(
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
+        // A line that is not a tick is a message.
         match serde_json::from_str(&line) {
-            Ok(tick) if told.is_none() && heard(tick).is_break() => {
-                task.signal(Signal::Term);
-                told = Some(now());
+            Ok(tick) => {
+                if term_sent_at.is_none() && on_tick(tick).is_break() {
+                    task.signal(Signal::Term);
+                    term_sent_at = Some(now());
+                }
             }
-            Ok(_) => {}
             Err(_) if said.len() < SAID_MAX => said += &(line + "\n"),
             Err(_) => {}
         }
     }
     // If the reader has panicked, the output counts as empty.
-    let printed = printing.join().unwrap_or_default();
+    let printed = stdout_reader.join().unwrap_or_default();
     let status = task.child.wait();
     let code = status.as_ref().ok().and_then(|status| status.code());
     Ok(ChildExit {
@@ -101,8 +89,32 @@ pub(super) fn run(
         how: status.map_or_else(|error| error.to_string(), |status| status.to_string()),
         printed: String::from_utf8_lossy(&printed).into_owned(),
         said: said.trim().to_owned(),
-        was_told: told.is_some(),
+        is_ended_by_us: term_sent_at.is_some(),
     })
+}
+
+/// Reads the standard output of a child to its end, then drops `sender`.
+fn read_stdout(stdout: Option<ChildStdout>, sender: SyncSender<String>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // If the pipe cannot be read, it counts as empty.
+        let _ = stdout.map(|pipe| pipe.take(PRINTED_MAX).read_to_end(&mut bytes));
+        drop(sender);
+        bytes
+    })
+}
+
+/// Sends each line of a child's standard error, until its end.
+fn forward_lines(stderr: Option<ChildStderr>, sender: SyncSender<String>) {
+    thread::spawn(move || {
+        let Some(pipe) = stderr else {
+            return;
+        };
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            // Reading continues without a receiver, so that the pipe does not fill up.
+            let _ = sender.send(line);
+        }
+    });
 }
 
 /// The exit codes of `bench` after a load that ran to its end: 1 means that requests failed, which gates judge.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use catamaran_gauge::{
-    BpfFault, Bytes, Call, Counts, Group, Segments, Stops, Syscalls, Withheld, cpu, memory,
-    network, process, system, withheld,
+    BpfFault, Bytes, Counts, Group, Segments, Stops, Syscalls, Withheld, cpu, memory, network,
+    process, system, withheld,
 };
 use catamaran_tier::{Process, Space};
 
@@ -26,9 +26,10 @@ pub(super) struct Counters<'a> {
     /// For each server whose bytes are measured, its name and its counter.
     bytes: Vec<(String, Bytes)>,
     /// For each of several servers, its name and the counter of requests that reach it.
-    asked: Vec<(String, Segments)>,
-    /// The hops that are measured: server, port name, and port numbers.
-    hops: Vec<(String, String, Vec<u16>)>,
+    requests: Vec<(String, Segments)>,
+    /// The hops whose bytes are measured.
+    hops: Vec<Hop>,
+    /// The names of the servers whose system calls are counted.
     counted: Vec<String>,
     /// Why a measure cannot be counted, by the first part of its name.
     uncounted: BTreeMap<String, String>,
@@ -36,6 +37,15 @@ pub(super) struct Counters<'a> {
     is_traced: bool,
     /// Whether the bytes of disks are read, process by process.
     reads_disks: bool,
+}
+
+/// A port of a server, between the server and what connects to it.
+struct Hop {
+    server: String,
+    /// The name of the port.
+    port: String,
+    /// The numbers of the port; several if the server listens on several addresses.
+    numbers: Vec<u16>,
 }
 
 /// The values of all counters at one moment, or their increase between two.
@@ -71,8 +81,8 @@ pub(super) struct CounterReading {
     pub(super) calls: CallsByServer,
     /// The bytes of each hop, both ways, by server and port.
     bytes: BTreeMap<(String, String), u64>,
-    /// The number of segments with data that have reached each server.
-    asked: BTreeMap<String, u64>,
+    /// The number of segments with data that have reached each server, about one for each request.
+    segments: BTreeMap<String, u64>,
     /// Why a measure was not counted, by the first part of its name.
     uncounted: BTreeMap<String, String>,
 }
@@ -80,8 +90,8 @@ pub(super) struct CounterReading {
 impl<'a> Counters<'a> {
     /// Whether the kernel allows at least one of the counters that the experiment needs.
     pub(super) fn are_granted(experiment: &Experiment, stage: &'a Stage) -> bool {
-        let tried = Self::begin(experiment, stage, true);
-        tried.syscalls.is_some() || !tried.bytes.is_empty()
+        let counters = Self::begin(experiment, stage, true);
+        counters.syscalls.is_some() || !counters.bytes.is_empty()
     }
 
     /// Begins to count. What the kernel refuses is left out, as is everything by BPF if the
@@ -90,66 +100,44 @@ impl<'a> Counters<'a> {
         let has_bpf = !experiment.is_without_bpf;
         let servers = &stage.servers[..];
         let mut uncounted = BTreeMap::new();
-        let mut refused = |base: &str, fault: String| {
-            uncounted.insert(base.to_owned(), fault);
-        };
         let nothing = CountPlan::default();
-        let counted = if is_counting {
+        let plan = if is_counting {
             &experiment.measure
         } else {
             &nothing
         };
-        let of_interest = stage.named(&counted.syscalls);
-        let groups: Vec<&Group> = of_interest
-            .filter_map(|server| server.process.group())
-            .collect();
-        let count = if experiment.is_traced {
-            Syscalls::count_in_detail
-        } else {
-            Syscalls::count
-        };
-        let count = || by_bpf(has_bpf, || count(&groups));
-        let syscalls = (!groups.is_empty()).then(count).transpose();
-        let syscalls = syscalls.unwrap_or_else(|fault| {
-            refused(SYSCALLS, fault);
-            None
-        });
+        let syscalls = syscall_counter(experiment, stage, &plan.syscalls);
+        let syscalls = or_uncounted(syscalls, SYSCALLS, &mut uncounted);
         let mut hops = Vec::new();
-        for (name, port) in &counted.bytes {
-            let server = servers.iter().find(|server| server.record.name == *name);
-            if let Some(server) = server {
-                hops.push((name.clone(), port.clone(), ports(&server.process, port)));
+        for (name, port) in &plan.bytes {
+            if let Some(server) = servers.iter().find(|server| server.record.name == *name) {
+                hops.push(Hop {
+                    server: name.clone(),
+                    port: port.clone(),
+                    numbers: ports(&server.process, port),
+                });
             }
         }
         let mut bytes = Vec::new();
         for server in servers {
-            let of_server = hops.iter().filter(|(name, ..)| *name == server.record.name);
-            let ports: Vec<u16> = of_server.flat_map(|(_, _, ports)| ports.clone()).collect();
-            let Some(group) = server.process.group().filter(|_| !ports.is_empty()) else {
-                continue;
-            };
-            match by_bpf(has_bpf, || Bytes::count(group, &ports)) {
-                Ok(counter) => bytes.push((server.record.name.clone(), counter)),
-                Err(fault) => refused(BYTES, fault),
+            let counter = byte_counter(server, &hops, has_bpf);
+            if let Some(counter) = or_uncounted(counter, BYTES, &mut uncounted) {
+                bytes.push((server.record.name.clone(), counter));
             }
         }
-        let asked = if is_counting && servers.len() > 1 {
-            asked(servers, has_bpf)
-        } else {
-            Ok(Vec::new())
-        };
-        let asked = asked.unwrap_or_else(|fault| {
-            refused(REQUESTS, fault);
-            Vec::new()
-        });
+        let mut requests = Vec::new();
+        if is_counting && servers.len() > 1 {
+            let counters = request_counters(servers, has_bpf);
+            requests = or_uncounted(counters, REQUESTS, &mut uncounted);
+        }
         Self {
             stage,
             servers,
             syscalls,
             bytes,
-            asked,
+            requests,
             hops,
-            counted: counted.syscalls.clone(),
+            counted: plan.syscalls.clone(),
             uncounted,
             is_traced: experiment.is_traced,
             reads_disks: experiment.is_published,
@@ -158,85 +146,72 @@ impl<'a> Counters<'a> {
 
     /// Reads all counters now.
     pub(super) fn read(&self) -> Result<CounterReading, DriveFault> {
-        let group = |group: &Group| {
-            let cpu = group.cpu().map_err(|fault| DriveFault::Count {
-                what: "CPU time",
-                why: fault.to_string(),
-            })?;
-            Ok::<Duration, DriveFault>(cpu.total())
-        };
-        let network = network::of(self.stage.space.anchor()).ok();
+        let space = &self.stage.space;
         let mut reading = CounterReading {
             uncounted: self.uncounted.clone(),
             own: cpu::of_this_process(),
             cores: system::cores().unwrap_or_default(),
-            overflows: network.as_ref().map_or(0, |it| it.counters.overflows()),
-            opened: network
-                .as_ref()
-                .map_or(0, |it| it.counters.of("Tcp.ActiveOpens")),
-            waited: network.as_ref().map_or(0, |it| it.counters.time_waits()),
             withheld: withheld(),
             disks: self.disks(),
-            time_wait: network.map_or(0, |it| it.sockets.time_wait),
-            local_ports: local_ports(&self.stage.space),
-            all: self
-                .stage
-                .space
-                .group()
-                .map(group)
-                .transpose()?
-                .unwrap_or_default(),
+            local_ports: local_ports(space),
+            all: space.group().map_or(Ok(Duration::ZERO), cpu_time)?,
             ..CounterReading::default()
         };
+        if let Ok(network) = network::of(space.anchor()) {
+            reading.overflows = network.counters.overflows();
+            reading.opened = network.counters.of("Tcp.ActiveOpens");
+            reading.waited = network.counters.time_waits();
+            reading.time_wait = network.sockets.time_wait;
+        }
         for server in self.servers {
             let name = &server.record.name;
-            let Some(of_server) = server.process.group() else {
+            let Some(group) = server.process.group() else {
                 continue;
             };
-            reading.cpu.insert(name.clone(), group(of_server)?);
-            if let Ok(Some(stops)) = of_server.stops() {
+            reading.cpu.insert(name.clone(), cpu_time(group)?);
+            if let Ok(Some(stops)) = group.stops() {
                 reading.stops.insert(name.clone(), stops);
             }
-            if let Some(syscalls) = self
-                .syscalls
-                .as_ref()
-                .filter(|_| self.counted.contains(name))
+            if let Some(syscalls) = &self.syscalls
+                && self.counted.contains(name)
             {
-                let counts = syscalls.of(of_server).map_err(calls_fault)?;
+                let counts = syscalls.of(group).map_err(calls_fault)?;
                 reading.calls.insert(name.clone(), counts);
             }
         }
         for spinner in self.stage.spinners.values() {
-            let spun = spinner.task.group().map(group).transpose()?;
-            reading.spun += spun.unwrap_or_default();
+            reading.spun += spinner.task.group().map_or(Ok(Duration::ZERO), cpu_time)?;
         }
-        for (name, port, numbers) in &self.hops {
-            let counter = self.bytes.iter().find(|(server, _)| server == name);
-            let Some((_, counter)) = counter else {
+        for hop in &self.hops {
+            let mut counters = self.bytes.iter();
+            let Some((_, counter)) = counters.find(|(server, _)| *server == hop.server) else {
                 continue;
             };
             let mut sum = 0;
-            for number in numbers {
-                let hop = counter.of(*number).map_err(bytes_fault)?;
-                sum += hop.received.bytes + hop.sent.bytes;
+            for number in &hop.numbers {
+                let at_port = counter.of(*number).map_err(bytes_fault)?;
+                sum += at_port.received.bytes + at_port.sent.bytes;
             }
-            reading.bytes.insert((name.clone(), port.clone()), sum);
+            let key = (hop.server.clone(), hop.port.clone());
+            reading.bytes.insert(key, sum);
         }
-        for (name, segments) in &self.asked {
+        for (name, segments) in &self.requests {
             let received = segments.received().map_err(bytes_fault)?;
-            reading.asked.insert(name.clone(), received);
+            reading.segments.insert(name.clone(), received);
         }
         Ok(reading)
     }
 
     /// The bytes of disks of each server, if they are read.
     fn disks(&self) -> BTreeMap<String, u64> {
-        let read = self.servers.iter().filter(|_| self.reads_disks);
+        if !self.reads_disks {
+            return BTreeMap::new();
+        }
         let of_server = |server: &RunningServer| {
             let processes = server.process.group()?.processes().ok()?;
             Some((server.record.name.clone(), process::disk_bytes(&processes)))
         };
-        read.filter_map(of_server).collect()
+        self.servers.iter().filter_map(of_server).collect()
     }
 
     /// The system calls of servers in the time of the reading `spent`. Those of single processes are counted from the
@@ -248,16 +223,17 @@ impl<'a> Counters<'a> {
                 all: table_of(counts, self.is_traced),
                 ..Trace::default()
             };
-            let server = self.servers.iter().find(|it| it.record.name == *name);
+            let mut servers = self.servers.iter();
+            let server = servers.find(|server| server.record.name == *name);
             let group = server.and_then(|server| server.process.group());
-            if let Some((syscalls, group)) = self.syscalls.as_ref().zip(group) {
-                let processes = syscalls.of_processes(group).map_err(calls_fault)?;
-                let process = |(id, counts): (u32, Counts)| ProcessTrace {
-                    id,
-                    name: process::name(id).unwrap_or_default(),
-                    calls: table_of(&counts, true),
-                };
-                trace.processes = processes.into_iter().map(process).collect();
+            if let (Some(syscalls), Some(group)) = (&self.syscalls, group) {
+                for (id, counts) in syscalls.of_processes(group).map_err(calls_fault)? {
+                    trace.processes.push(ProcessTrace {
+                        id,
+                        name: process::name(id).unwrap_or_default(),
+                        calls: table_of(&counts, true),
+                    });
+                }
             }
             traces.insert(name.clone(), trace);
         }
@@ -266,29 +242,26 @@ impl<'a> Counters<'a> {
 }
 
 impl CounterReading {
-    /// The increase of each counter since `before`.
+    /// The increase of each counter since `before`. Subtractions saturate, since a counter begins anew at 0 if its
+    /// process is started again.
     pub(super) fn since(mut self, before: &Self) -> Self {
         self.waited = self.waited.saturating_sub(before.waited);
         self.all = self.all.saturating_sub(before.all);
         self.own = self.own.saturating_sub(before.own);
         self.spun = self.spun.saturating_sub(before.spun);
         for (name, stops) in &mut self.stops {
-            let before = before.stops.get(name).copied().unwrap_or_default();
-            stops.periods = stops.periods.saturating_sub(before.periods);
-            stops.stopped = stops.stopped.saturating_sub(before.stopped);
+            let stops_before = before.stops.get(name).copied().unwrap_or_default();
+            stops.periods = stops.periods.saturating_sub(stops_before.periods);
+            stops.stopped = stops.stopped.saturating_sub(stops_before.stopped);
         }
         self.overflows = self.overflows.saturating_sub(before.overflows);
         self.opened = self.opened.saturating_sub(before.opened);
-        self.withheld = Withheld {
-            throttled: self
-                .withheld
-                .throttled
-                .saturating_sub(before.withheld.throttled),
-            oom_kills: self
-                .withheld
-                .oom_kills
-                .saturating_sub(before.withheld.oom_kills),
-        };
+        let Withheld {
+            throttled,
+            oom_kills,
+        } = &mut self.withheld;
+        *throttled = throttled.saturating_sub(before.withheld.throttled);
+        *oom_kills = oom_kills.saturating_sub(before.withheld.oom_kills);
         for (name, cpu) in &mut self.cpu {
             *cpu = cpu.saturating_sub(before.cpu.get(name).copied().unwrap_or_default());
         }
@@ -296,15 +269,15 @@ impl CounterReading {
             *bytes = bytes.saturating_sub(before.disks.get(name).copied().unwrap_or(0));
         }
         for (name, counts) in &mut self.calls {
-            if let Some(before) = before.calls.get(name) {
-                *counts = counts.clone() - before;
+            if let Some(counts_before) = before.calls.get(name) {
+                *counts = counts.clone() - counts_before;
             }
         }
         for (hop, bytes) in &mut self.bytes {
             *bytes = bytes.saturating_sub(before.bytes.get(hop).copied().unwrap_or(0));
         }
-        for (name, count) in &mut self.asked {
-            *count = count.saturating_sub(before.asked.get(name).copied().unwrap_or(0));
+        for (name, count) in &mut self.segments {
+            *count = count.saturating_sub(before.segments.get(name).copied().unwrap_or(0));
         }
         let cores = self.cores.iter().zip(&before.cores);
         self.cores = cores.map(|(after, before)| *after - *before).collect();
@@ -313,37 +286,40 @@ impl CounterReading {
 
     /// The facts about the machine in this reading.
     pub(super) fn machine(&self, load: &Load, servers: &[RunningServer]) -> MachineFacts {
-        let all: f64 = self.cores.iter().map(|core| core.total.as_secs_f64()).sum();
-        let busy: f64 = self
-            .cores
-            .iter()
-            .map(|core| core.busy().as_secs_f64())
-            .sum();
-        let steal: f64 = self.cores.iter().map(|core| core.steal.as_secs_f64()).sum();
-        let share = |core: usize| {
+        let sum = |time: fn(&system::Core) -> Duration| {
+            let cores = self.cores.iter();
+            cores.map(|core| time(core).as_secs_f64()).sum::<f64>()
+        };
+        // The least length avoids a division by 0.
+        let total = sum(|core| core.total).max(1e-9);
+        let busy = sum(|core| core.busy());
+        let steal = sum(|core| core.steal);
+        let busy_share = |core: usize| {
             let core = self.cores.get(core)?;
             Some(core.busy().as_secs_f64() / core.total.as_secs_f64().max(1e-9))
         };
         // A server on the load's own core, such as a backend of the tested server, is left out.
-        let apart = servers
+        let others = servers
             .iter()
-            .filter(|it| it.core.is_none() || it.core != load.core);
-        let pinned: Option<Vec<f64>> = apart.map(|server| server.core.and_then(share)).collect();
+            .filter(|server| server.core.is_none() || server.core != load.core);
+        // `None` if any of them is not pinned: then no core is known to be the servers'.
+        let server_cores: Option<Vec<f64>> = others
+            .map(|server| server.core.and_then(busy_share))
+            .collect();
         let experiment = self.all.as_secs_f64() + self.own.as_secs_f64();
+        let without_spinners = self.all.saturating_sub(self.spun);
         MachineFacts {
-            load_core: load.core.and_then(share),
-            server_core: pinned.and_then(|shares| shares.into_iter().reduce(f64::max)),
-            foreign: ((busy - experiment) / all.max(1e-9)).max(0.0),
-            steal: steal / all.max(1e-9),
+            load_core: load.core.and_then(busy_share),
+            server_core: server_cores.and_then(|shares| shares.into_iter().reduce(f64::max)),
+            foreign: ((busy - experiment) / total).max(0.0),
+            steal: steal / total,
             listen_overflows: self.overflows,
             throttled: self.withheld.throttled,
             oom_kills: self.withheld.oom_kills,
             ports_used: self
                 .local_ports
                 .map(|all| self.time_wait as f64 / all as f64),
-            own_cost: Some(
-                self.own.as_secs_f64() / self.all.saturating_sub(self.spun).as_secs_f64().max(1e-9),
-            ),
+            own_cost: Some(self.own.as_secs_f64() / without_spinners.as_secs_f64().max(1e-9)),
             ..MachineFacts::default()
         }
     }
@@ -357,22 +333,25 @@ impl CounterReading {
         requests: u64,
         rate: f64,
     ) -> BTreeMap<String, ShareFacts> {
-        let of = |(place, server): (usize, &RunningServer)| {
+        let mut shares = BTreeMap::new();
+        for (number, server) in servers.iter().enumerate() {
             let name = &server.record.name;
-            let share = server.core_share?;
-            let cpu_us = self.cpu_us(name, requests)?;
+            let (Some(share), Some(cpu_us)) = (server.core_share, self.cpu_us(name, requests))
+            else {
+                continue;
+            };
             let stops = self.stops.get(name).copied().unwrap_or_default();
             let facts = ShareFacts {
                 declared: share.of_core(),
                 used: cpu_us * rate / 1e6,
                 is_weight: share.by == Holder::Spinner,
-                is_tested: place + 1 == servers.len(),
+                is_tested: number + 1 == servers.len(),
                 periods: stops.periods,
                 stopped: stops.stopped,
             };
-            Some((name.clone(), facts))
-        };
-        servers.iter().enumerate().filter_map(of).collect()
+            shares.insert(name.clone(), facts);
+        }
+        shares
     }
 
     /// The number of connections that servers opened to each other, for each of `requests`. The
@@ -383,18 +362,21 @@ impl CounterReading {
         others: u64,
         requests: u64,
     ) -> Option<f64> {
+        if servers.len() < 2 || requests == 0 {
+            return None;
+        }
         let between = self.opened.saturating_sub(others);
-        (servers.len() > 1 && requests > 0).then(|| between as f64 / requests as f64)
+        Some(between as f64 / requests as f64)
     }
 
     /// The number of requests that each of several servers received for each of `requests`, by
     /// segments with data. Empty if that was not counted.
-    pub(super) fn asked(&self, requests: u64) -> BTreeMap<String, f64> {
-        let each = |count: &u64| *count as f64 / requests.max(1) as f64;
-        let servers = self.asked.iter();
-        servers
-            .map(|(name, count)| (name.clone(), each(count)))
-            .collect()
+    pub(super) fn received(&self, requests: u64) -> BTreeMap<String, f64> {
+        let mut received = BTreeMap::new();
+        for (name, segments) in &self.segments {
+            received.insert(name.clone(), *segments as f64 / requests.max(1) as f64);
+        }
+        received
     }
 
     /// The CPU time of a server for each of `requests`, in microseconds; `None` if it was not counted.
@@ -425,20 +407,21 @@ impl CounterReading {
         if requests == 0 {
             return hops;
         }
-        let each = |count: f64| count / requests as f64;
+        let by_request = |bytes: f64| bytes / requests as f64;
         let front = servers.last().map(|server| server.record.name.as_str());
         let is_behind = |name: &str| Some(name) != front;
         let mut upstream = 0.0;
         for ((name, port), bytes) in &self.bytes {
-            hops.insert(format!("{name}.{port}"), each(*bytes as f64));
+            hops.insert(format!("{name}.{port}"), by_request(*bytes as f64));
             if is_behind(name) {
                 upstream += *bytes as f64;
             }
         }
+        // A hop that could not be counted would be missing in the sum.
         let is_counted = experiment.servers() > 1 && !self.lacks_bytes() && !self.bytes.is_empty();
-        let mut asked_for = experiment.measure.bytes.iter();
-        if is_counted && asked_for.any(|(name, _)| is_behind(name)) {
-            hops.insert(UPSTREAM.to_owned(), each(upstream));
+        let mut measured = experiment.measure.bytes.iter();
+        if is_counted && measured.any(|(name, _)| is_behind(name)) {
+            hops.insert(UPSTREAM.to_owned(), by_request(upstream));
         }
         hops
     }
@@ -453,14 +436,15 @@ impl CounterReading {
 pub(super) type CallsByServer = BTreeMap<String, Counts>;
 
 /// The number of each system call for one request, by server and call.
-pub(super) fn each(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String, f64>> {
+pub(super) fn calls_by_request(counted: CallCounts<'_>) -> BTreeMap<String, BTreeMap<String, f64>> {
     let requests = counted.requests.max(1) as f64;
-    let share = |(name, call): (&str, Call)| (name.to_owned(), call.calls as f64 / requests);
-    let of = |counts: &Counts| counts.iter().map(share).collect();
-    let servers = counted.calls.iter();
+    let mut servers = BTreeMap::new();
+    for (server, counts) in counted.calls {
+        let calls = counts.iter();
+        let by_request = calls.map(|(name, call)| (name.to_owned(), call.calls as f64 / requests));
+        servers.insert(server.clone(), by_request.collect());
+    }
     servers
-        .map(|(name, counts)| (name.clone(), of(counts)))
-        .collect()
 }
 
 /// The bytes that each measured server has allocated; `None` if the experiment measures none. Pages
@@ -470,12 +454,19 @@ pub(super) fn memory(
     servers: &[RunningServer],
 ) -> Option<BTreeMap<String, u64>> {
     let names = &experiment.measure.memory;
-    let of_interest = servers.iter().filter(|it| names.contains(&it.record.name));
-    let allocated = |server: &RunningServer| {
-        let shares = memory::shares(&server.process.processes()).ok()?;
-        Some((server.record.name.clone(), shares.anonymous))
-    };
-    (!names.is_empty()).then(|| of_interest.filter_map(allocated).collect())
+    if names.is_empty() {
+        return None;
+    }
+    let mut allocated = BTreeMap::new();
+    for server in servers {
+        let name = &server.record.name;
+        if names.contains(name)
+            && let Ok(shares) = memory::shares(&server.process.processes())
+        {
+            allocated.insert(name.clone(), shares.anonymous);
+        }
+    }
+    Some(allocated)
 }
 
 /// Returns [`memory()`], or `None` if one of the servers is not new in this run: it keeps what an
@@ -484,9 +475,12 @@ pub(super) fn memory_of_new(
     experiment: &Experiment,
     servers: &[RunningServer],
 ) -> Option<BTreeMap<String, u64>> {
-    let is_of_interest = |it: &&RunningServer| experiment.measure.memory.contains(&it.record.name);
-    let are_new = servers.iter().filter(is_of_interest).all(|it| it.is_new);
-    are_new.then(|| memory(experiment, servers)).flatten()
+    let names = &experiment.measure.memory;
+    let mut servers_of_names = servers.iter().filter(|it| names.contains(&it.record.name));
+    if servers_of_names.any(|server| !server.is_new) {
+        return None;
+    }
+    memory(experiment, servers)
 }
 
 /// The number of ports that clients may use in the space, by `ip_local_port_range`; `None` if it cannot be read.
@@ -499,14 +493,79 @@ fn local_ports(space: &Space) -> Option<u64> {
     Some(to.saturating_sub(from) + 1)
 }
 
-/// The counters of requests at all ports of each server; the error says why there are none.
-fn asked(servers: &[RunningServer], has_bpf: bool) -> Result<Vec<(String, Segments)>, String> {
-    let counter = |server: &RunningServer| {
-        let group = server.process.group()?;
-        let segments = by_bpf(has_bpf, || Segments::count(group, &server.process.ports()));
-        Some(segments.map(|segments| (server.record.name.clone(), segments)))
+/// The CPU time that a group has used so far.
+fn cpu_time(group: &Group) -> Result<Duration, DriveFault> {
+    match group.cpu() {
+        Ok(cpu) => Ok(cpu.total()),
+        Err(fault) => Err(DriveFault::Count {
+            what: "CPU time",
+            why: fault.to_string(),
+        }),
+    }
+}
+
+/// The counter that was opened. If the kernel refused it: an empty value; `uncounted` gets the reason for `measure`.
+fn or_uncounted<T: Default>(
+    opened: Result<T, String>,
+    measure: &str,
+    uncounted: &mut BTreeMap<String, String>,
+) -> T {
+    opened.unwrap_or_else(|why| {
+        uncounted.insert(measure.to_owned(), why);
+        T::default()
+    })
+}
+
+/// The counter of the system calls of the servers called `names`; `None` if none of them has a group.
+fn syscall_counter(
+    experiment: &Experiment,
+    stage: &Stage,
+    names: &[String],
+) -> Result<Option<Syscalls>, String> {
+    let servers = stage.named(names);
+    let groups: Vec<&Group> = servers
+        .filter_map(|server| server.process.group())
+        .collect();
+    if groups.is_empty() {
+        return Ok(None);
+    }
+    let count = if experiment.is_traced {
+        Syscalls::count_in_detail
+    } else {
+        Syscalls::count
     };
-    servers.iter().filter_map(counter).collect()
+    by_bpf(!experiment.is_without_bpf, || count(&groups)).map(Some)
+}
+
+/// The counter of the bytes of a server's hops; `None` if it has none.
+fn byte_counter(
+    server: &RunningServer,
+    hops: &[Hop],
+    has_bpf: bool,
+) -> Result<Option<Bytes>, String> {
+    let of_server = hops.iter().filter(|hop| hop.server == server.record.name);
+    let ports: Vec<u16> = of_server.flat_map(|hop| hop.numbers.clone()).collect();
+    match server.process.group() {
+        Some(group) if !ports.is_empty() => {
+            by_bpf(has_bpf, || Bytes::count(group, &ports)).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The counters of requests at all ports of each server; the error says why there are none.
+fn request_counters(
+    servers: &[RunningServer],
+    has_bpf: bool,
+) -> Result<Vec<(String, Segments)>, String> {
+    let mut counters = Vec::new();
+    for server in servers {
+        if let Some(group) = server.process.group() {
+            let segments = by_bpf(has_bpf, || Segments::count(group, &server.process.ports()))?;
+            counters.push((server.record.name.clone(), segments));
+        }
+    }
+    Ok(counters)
 }
 
 /// Opens a counter by `count`, if BPF may be used; the error says why there is none.
@@ -518,6 +577,7 @@ fn by_bpf<T>(has_bpf: bool, count: impl FnOnce() -> Result<T, BpfFault>) -> Resu
     }
 }
 
+/// The numbers of a process's ports of the name `port`.
 fn ports(process: &Process, port: &str) -> Vec<u16> {
     let urls = process.urls(port);
     let numbers = urls

@@ -13,7 +13,7 @@ use crate::extra::crowd::Tally;
 /// A crowd whose clients are connected.
 pub(super) struct CrowdProcess {
     task: Task,
-    said: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     pub(super) clients: u64,
 }
 
@@ -23,15 +23,15 @@ impl CrowdProcess {
         catamaran: &Path,
         space: &Space,
         load: &Load,
-        wanted: &Crowd,
+        crowd: &Crowd,
     ) -> Result<Self, DriveFault> {
-        let every = wanted.every.map_or_else(
-            || "never".to_owned(),
-            |every| format!("{}ms", every.as_millis()),
-        );
-        let url = wanted.url.as_ref().unwrap_or(&load.url);
-        let clients = wanted.clients.to_string();
-        let kind = wanted.kind.name();
+        let every = match crowd.every {
+            Some(every) => format!("{}ms", every.as_millis()),
+            None => "never".to_owned(),
+        };
+        let url = crowd.url.as_ref().unwrap_or(&load.url);
+        let clients = crowd.clients.to_string();
+        let kind = crowd.kind.name();
         let program = catamaran.display().to_string();
         let command = [
             program.as_str(),
@@ -50,28 +50,30 @@ impl CrowdProcess {
         let mut task = space.run(&Job {
             name: "crowd",
             core: load.core,
-            priority: wanted.nice.map_or(Priority::Inherited, Priority::Nice),
+            priority: crowd.nice.map_or(Priority::Inherited, Priority::Nice),
             limit: None,
             command: &command,
         })?;
-        let fault = |what: String| DriveFault::Crowd(what);
-        let stdout = task.child.stdout.take();
-        let stdout = stdout.ok_or_else(|| fault("its output cannot be read".to_owned()))?;
-        let mut said = BufReader::new(stdout);
+        let Some(pipe) = task.child.stdout.take() else {
+            let why = "its output cannot be read";
+            return Err(DriveFault::Crowd(why.to_owned()));
+        };
+        let mut stdout = BufReader::new(pipe);
         let mut line = String::new();
-        let read = said.read_line(&mut line);
+        // The first line is printed once all clients are connected.
+        let read = stdout.read_line(&mut line);
         if read.is_err() || line.trim() != READY {
             let mut why = String::new();
             if let Some(stderr) = task.child.stderr.take() {
                 // An error is ignored: what was read before it is better than nothing.
                 let _ = stderr.take(4096).read_to_string(&mut why);
             }
-            return Err(fault(why.trim().to_owned()));
+            return Err(DriveFault::Crowd(why.trim().to_owned()));
         }
         Ok(Self {
             task,
-            said,
-            clients: wanted.clients,
+            stdout,
+            clients: crowd.clients,
         })
     }
 
@@ -79,7 +81,7 @@ impl CrowdProcess {
     pub(super) fn end(mut self) -> Option<Tally> {
         self.task.signal(Signal::Term);
         let mut line = String::new();
-        self.said.read_line(&mut line).ok()?;
+        self.stdout.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()
     }
 }

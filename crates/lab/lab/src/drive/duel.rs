@@ -15,8 +15,8 @@ use super::span::MeasuredSpan;
 use super::stage::Stage;
 use super::thirds::ThirdValues;
 use super::{
-    DriveFault, Driver, RunFiles, RunRequest, Scene, Stages, by_strace, counters, judged, sample,
-    warm,
+    DriveFault, Driver, RunFiles, RunRequest, Scene, Stages, by_strace, counters,
+    gates_of_experiment, sample, warm,
 };
 use crate::experiment::{BLOCK, COUNTED, Experiment, Load};
 use crate::facts::Facts;
@@ -47,21 +47,21 @@ impl Driver {
                 levels: &experiment.cells[request.at.cell],
                 stop: request.stop,
             };
-            let tier = on_stage(stages, scene, |stage| Tier::warmed(scene, *request, stage))?;
+            let tier = on_stage(stages, scene, |stage| Tier::warm_up(scene, *request, stage))?;
             tiers.push(tier);
         }
-        let round = requests
-            .first()
-            .map_or(0, |request| request.at.round as u64);
-        let seed = experiment.seed.wrapping_add(round);
+        // All requests are of one round. Each round has another order of cells.
+        let round = requests.first().map_or(0, |request| request.at.round);
+        let seed = experiment.seed.wrapping_add(round as u64);
         for cell in mirrored(tiers.len(), experiment.turns(), seed).concat() {
             let tier = &mut tiers[cell];
             on_stage(stages, tier.scene, |stage| tier.block(stage))?;
         }
-        let ended = tiers
-            .into_iter()
-            .map(|tier| on_stage(stages, tier.scene, |stage| tier.end(stage)));
-        ended.collect()
+        let mut runs = Vec::new();
+        for tier in tiers {
+            runs.push(on_stage(stages, tier.scene, |stage| tier.end(stage))?);
+        }
+        Ok(runs)
     }
 }
 
@@ -73,7 +73,7 @@ fn on_stage<T>(
     act: impl FnOnce(&mut Stage) -> Result<T, DriveFault>,
 ) -> Result<T, DriveFault> {
     let stage = stages.standing(scene.levels);
-    act(stage).map_err(|fault| fault.beside(&stage.servers))
+    act(stage).map_err(|fault| fault.or_death_of(&stage.servers))
 }
 
 /// A cell during a start: its servers are warm, and some of its blocks are done.
@@ -87,7 +87,7 @@ struct Tier<'a> {
 
 impl<'a> Tier<'a> {
     /// Warms a cell's servers up.
-    fn warmed(
+    fn warm_up(
         scene: Scene<'a>,
         request: RunRequest<'a>,
         stage: &Stage,
@@ -130,17 +130,16 @@ impl<'a> Tier<'a> {
     fn end(mut self, stage: &mut Stage) -> Result<(Run, RunFiles), DriveFault> {
         let scene = self.scene;
         let counting = self.span(stage, COUNTED, true)?;
-        let strace = counting
-            .spent
-            .lacks_calls()
-            .then(|| by_strace::count(scene, stage, &self.load))
-            .transpose()?;
+        let mut strace = None;
+        if counting.spent.lacks_calls() {
+            strace = Some(by_strace::count(scene, stage, &self.load)?);
+        }
         self.around.memory = counters::memory(scene.experiment, &stage.servers);
-        let mut found = BlockFigures::default();
+        let mut figures = BlockFigures::default();
         let mut calls = BTreeMap::new();
-        for (place, block) in self.blocks.iter().enumerate() {
+        for (number, block) in self.blocks.iter().enumerate() {
             // Counts after the blocks are added to the facts of the last block.
-            let is_last = place + 1 == self.blocks.len();
+            let is_last = number + 1 == self.blocks.len();
             let spans = Spans {
                 load: &self.load,
                 timed: block,
@@ -148,29 +147,31 @@ impl<'a> Tier<'a> {
                 strace: strace.as_ref().filter(|_| is_last),
             };
             if is_last {
-                calls = counters::each(spans.calls());
+                calls = counters::calls_by_request(spans.calls());
             }
             let facts = scene.facts(stage, spans, &self.around)?;
-            found.take(facts, &scene.measures(stage, spans, &self.around)?);
+            figures.add(facts, &scene.measures(stage, spans, &self.around)?);
         }
-        let traces = strace
-            .as_ref()
-            .map_or(counting.traces, by_strace::StraceCount::traces);
+        let traces = match &strace {
+            Some(strace) => strace.traces(),
+            None => counting.traces,
+        };
         let files = files(&self.blocks, &traces, stage);
-        let facts = found.facts.take().unwrap_or_default();
-        let begun = self.blocks.first().map(|it| it.report.document.started_at);
+        let facts = figures.facts.take().unwrap_or_default();
+        let first_block = self.blocks.first();
+        let started_at = first_block.map(|block| block.report.document.started_at);
         let run = Run {
             cell: self.request.at.cell,
             levels: scene.levels.clone(),
             round: self.request.at.round,
             place: self.request.place,
             attempt: self.request.attempt,
-            started_at_s: begun.unwrap_or_default().as_secs_f64(),
-            gates: judged(check_run(&facts), scene.experiment),
+            started_at_s: started_at.unwrap_or_default().as_secs_f64(),
+            gates: gates_of_experiment(check_run(&facts), scene.experiment),
             facts,
-            measures: found.measures(),
-            blocks: paired(&found.values, self.blocks.len()),
-            thirds: thirds(&found.values, self.blocks.len()),
+            measures: figures.measures(),
+            blocks: comparable(&figures.values, self.blocks.len()),
+            thirds: thirds(&figures.values, self.blocks.len()),
             calls,
             seconds: Vec::new(),
             starts: stage.starts(),
@@ -190,7 +191,7 @@ struct BlockFigures {
 
 impl BlockFigures {
     /// Adds a block. Little's law is not checked for it: in such a short time, requests at the ends weigh too much.
-    fn take(&mut self, mut facts: Facts, measures: &BTreeMap<String, f64>) {
+    fn add(&mut self, mut facts: Facts, measures: &BTreeMap<String, f64>) {
         facts.warnings.remove("littles-law");
         self.facts = Some(match self.facts.take() {
             Some(before) => before.and(facts),
@@ -203,15 +204,19 @@ impl BlockFigures {
 
     /// The measures of the run.
     fn measures(&self) -> BTreeMap<String, f64> {
-        let value =
-            |(name, values): (&String, &Vec<f64>)| Some((name.clone(), whole(name, values)?));
-        self.values.iter().filter_map(value).collect()
+        let mut measures = BTreeMap::new();
+        for (name, values) in &self.values {
+            if let Some(value) = value_of_run(name, values) {
+                measures.insert(name.clone(), value);
+            }
+        }
+        measures
     }
 }
 
 /// The value of a run from the values of its blocks: the median; for counts that are mostly zero, the sum; for the
 /// longest silence, the maximum.
-fn whole(name: &str, values: &[f64]) -> Option<f64> {
+fn value_of_run(name: &str, values: &[f64]) -> Option<f64> {
     let spread = Spread::of(values)?;
     Some(if is_mostly_zero(name) {
         values.iter().sum()
@@ -222,30 +227,32 @@ fn whole(name: &str, values: &[f64]) -> Option<f64> {
     })
 }
 
-/// The measures that all `count` blocks have, which can be compared block by block.
-fn paired(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> BTreeMap<String, Vec<f64>> {
-    let is_paired = |(name, values): &(&String, &Vec<f64>)| {
-        let is_whole = values.len() == count && values.iter().all(|value| *value > 0.0);
-        is_whole && !is_mostly_zero(name) && *name != LONGEST_SILENCE
-    };
-    let paired = measures.iter().filter(is_paired);
-    paired
-        .map(|(name, values)| (name.clone(), values.clone()))
-        .collect()
+/// The measures that all `count` blocks have, which can be compared block by block. Silences are rare, and longer than
+/// a block.
+fn comparable(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> BTreeMap<String, Vec<f64>> {
+    let mut comparable = measures.clone();
+    comparable.retain(|name, values| {
+        let is_in_all = values.len() == count && values.iter().all(|value| *value > 0.0);
+        is_in_all && !is_mostly_zero(name) && *name != LONGEST_SILENCE
+    });
+    comparable
 }
 
-/// The means of the first, the middle and the last third of the blocks, by measure.
+/// The means of the first, the middle and the last third of the blocks, by measure; empty if there are too few blocks.
 fn thirds(measures: &BTreeMap<String, Vec<f64>>, count: usize) -> ThirdValues {
+    let mut thirds = ThirdValues::new();
+    if count < 3 {
+        return thirds;
+    }
     let ends = [0, count / 3, count - count / 3, count];
-    let third = |values: &[f64], which: usize| {
-        let part = &values[ends[which]..ends[which + 1]];
-        part.iter().sum::<f64>() / part.len() as f64
-    };
-    let measures = paired(measures, count).into_iter();
-    measures
-        .filter(|_| count >= 3)
-        .map(|(name, values)| (name, [0, 1, 2].map(|which| third(&values, which))))
-        .collect()
+    for (name, values) in comparable(measures, count) {
+        let mean_of_third = |third: usize| {
+            let part = &values[ends[third]..ends[third + 1]];
+            part.iter().sum::<f64>() / part.len() as f64
+        };
+        thirds.insert(name, [0, 1, 2].map(mean_of_third));
+    }
+    thirds
 }
 
 fn is_mostly_zero(name: &str) -> bool {
@@ -266,7 +273,7 @@ fn files(blocks: &[MeasuredSpan], traces: &Traces, stage: &Stage) -> RunFiles {
         latency: String::from_utf8(latency).unwrap_or_default(),
         samples: samples.collect(),
         traces: serde_json::to_string(traces).unwrap_or_default(),
-        servers: stage.servers.iter().map(|it| it.record.clone()).collect(),
+        servers: stage.records(),
         printed: Vec::new(),
     }
 }
@@ -292,7 +299,7 @@ mod tests {
             if number != 3 {
                 measures.insert("p99".to_owned(), 2.0);
             }
-            found.take(facts, &measures);
+            found.add(facts, &measures);
         }
         let facts = found.facts.clone().unwrap();
         assert_eq!(facts.completed, 600);
@@ -310,7 +317,7 @@ mod tests {
                 .map(|(name, value)| (name.to_owned(), value))
                 .into()
         );
-        let pairs = paired(&found.values, 6);
+        let pairs = comparable(&found.values, 6);
         assert_eq!(
             pairs.keys().collect::<Vec<_>>(),
             ["cpu"],

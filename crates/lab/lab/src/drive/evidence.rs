@@ -69,6 +69,7 @@ impl Scene<'_> {
         } = spans;
         let (spent, requests) = (&timed.spent, timed.requests());
         let mut uncounted = counting.spent.uncounted();
+        // Calls that strace has counted are removed from `uncounted`.
         let by_strace = strace.and_then(|strace| strace.stands_for(&mut uncounted));
         let capped = capped(&mut stage.servers);
         let mut alarms = alarms(&mut stage.servers);
@@ -157,17 +158,18 @@ impl Scene<'_> {
             return Ok(BTreeMap::new());
         }
         let expected = self.experiment.asked(self.levels, &stage.addresses)?;
-        let counted = counting.spent.asked(counting.requests());
-        let of = |server: &RunningServer| {
-            let name = server.record.name.clone();
+        let received = counting.spent.received(counting.requests());
+        let mut facts_by_server = BTreeMap::new();
+        for server in &stage.servers {
+            let name = &server.record.name;
             let facts = PathFacts {
-                expected: expected.get(&name).copied().unwrap_or(1.0),
-                counted: counted.get(&name).copied(),
-                cpu_us: timed.spent.cpu_us(&name, timed.requests()),
+                expected: expected.get(name).copied().unwrap_or(1.0),
+                counted: received.get(name).copied(),
+                cpu_us: timed.spent.cpu_us(name, timed.requests()),
             };
-            (name, facts)
-        };
-        Ok(stage.servers.iter().map(of).collect())
+            facts_by_server.insert(name.clone(), facts);
+        }
+        Ok(facts_by_server)
     }
 }
 
@@ -179,26 +181,23 @@ fn alarms(servers: &mut [RunningServer]) -> Vec<String> {
         if let Some(how) = server.process.ended() {
             alarms.push(format!("{name} ended with {how}"));
         }
-        let lines = server.process.alarms();
-        let stable = &server.stable;
-        alarms.extend(
-            lines
-                .iter()
-                .map(|line| format!("{name} says: {}", stable.text(line))),
-        );
+        for line in server.process.alarms() {
+            alarms.push(format!("{name} says: {}", server.stable.text(&line)));
+        }
     }
     alarms
 }
 
 /// The lines of servers' logs that say that the server has reached a maximum of its own.
 fn capped(servers: &mut [RunningServer]) -> Vec<String> {
-    let lines = |server: &mut RunningServer| {
+    let mut lines = Vec::new();
+    for server in servers {
         let name = server.process.name().to_owned();
-        let lines = server.process.capped();
-        let line = |line: String| format!("{name}: {}", server.stable.text(&line));
-        lines.into_iter().map(line).collect::<Vec<_>>()
-    };
-    servers.iter_mut().flat_map(lines).collect()
+        for line in server.process.capped() {
+            lines.push(format!("{name}: {}", server.stable.text(&line)));
+        }
+    }
+    lines
 }
 
 /// A sentence if clients of the crowd have lost requests, or if the crowd has ended early; `None` otherwise.

@@ -45,52 +45,57 @@ pub(crate) fn live<T>(
     let load = experiment.load(levels, &stage.addresses)?;
     let beside = experiment.beside(levels, &stage.addresses)?;
     let acts = experiment.acts(levels, &stage.addresses)?;
-    let over = &AtomicBool::new(false);
-    let (fault, faults) = sync_channel(beside.len() + acts.len() + 1);
+    let is_over = &AtomicBool::new(false);
+    // Each load and each action sends at most one fault.
+    let (fault_sender, faults) = sync_channel(beside.len() + acts.len() + 1);
     thread::scope(|scope| {
         // The loads end when `look` ends, also if it panics.
-        let ending = EndOnDrop(over);
-        let crowd = load.crowd.as_ref();
-        let start = |wanted| CrowdProcess::start(&driver.catamaran, &stage.space, &load, wanted);
-        let crowd = crowd.map(start).transpose()?;
-        let names = (2..).map(|number| format!("{MAIN}{number}"));
-        let names = std::iter::once(MAIN.to_owned()).chain(names);
-        for (load, name) in std::iter::once(&load).chain(&beside).zip(names) {
-            let told = Teller {
-                answers,
-                over,
-                fault: fault.clone(),
-            };
-            scope.spawn(move || told.drive(driver, stage, load, &name));
+        let end_of_loads = EndOnDrop(is_over);
+        let mut crowd = None;
+        if let Some(clients) = &load.crowd {
+            let process = CrowdProcess::start(&driver.catamaran, &stage.space, &load, clients)?;
+            crowd = Some(process);
         }
-        let mut over_acts = Vec::new();
+        for (index, load) in std::iter::once(&load).chain(&beside).enumerate() {
+            let name = match index {
+                0 => MAIN.to_owned(),
+                _ => format!("{MAIN}{}", index + 1),
+            };
+            let live_load = LiveLoad {
+                answers,
+                is_over,
+                faults: fault_sender.clone(),
+            };
+            scope.spawn(move || live_load.drive(driver, stage, load, &name));
+        }
+        let mut ends_of_acts = Vec::new();
         for act in &acts {
             let (end, ended) = sync_channel::<()>(0);
-            over_acts.push(end);
-            let fault = fault.clone();
+            ends_of_acts.push(end);
+            let faults = fault_sender.clone();
             scope.spawn(move || {
-                if let Err(why) = go_on(stage, act, &AtomicU64::new(0), &ended) {
+                if let Err(fault) = go_on(stage, act, &AtomicU64::new(0), &ended) {
                     // The receiver is gone once `look` has returned.
-                    let _ = fault.try_send(why);
+                    let _ = faults.try_send(fault);
                 }
             });
         }
-        let looked = look(&faults);
-        drop(ending);
-        drop(over_acts);
+        let value = look(&faults);
+        drop(end_of_loads);
+        drop(ends_of_acts);
         drop(crowd);
-        Ok(looked)
+        Ok(value)
     })
 }
 
-/// Keeps a load generator running, and counts its responses.
-struct Teller<'a> {
+/// A load generator that is kept running, and whose responses are counted.
+struct LiveLoad<'a> {
     answers: &'a Answers,
-    over: &'a AtomicBool,
-    fault: SyncSender<DriveFault>,
+    is_over: &'a AtomicBool,
+    faults: SyncSender<DriveFault>,
 }
 
-impl Teller<'_> {
+impl LiveLoad<'_> {
     /// Runs the load generator until the tier is over, or sends the fault by which it ended.
     fn drive(&self, driver: &Driver, stage: &Stage, load: &Load, name: &str) {
         let is_echo = echo::EchoRequest::site(&load.url).is_some();
@@ -100,17 +105,18 @@ impl Teller<'_> {
             time: if is_echo { ECHO } else { LONGEST },
             seed: SEED,
         };
-        while !self.over.load(Ordering::Relaxed) {
-            let done = if is_echo {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let result = if is_echo {
                 self.echo(driver, stage, call)
             } else {
                 self.bench(driver, stage, call)
             };
-            match done {
+            match result {
+                // The end of the tier interrupts it.
                 Ok(()) | Err(DriveFault::Interrupted) => {}
                 Err(fault) => {
                     // Nobody receives it once `look` has returned.
-                    let _ = self.fault.try_send(fault);
+                    let _ = self.faults.try_send(fault);
                     return;
                 }
             }
@@ -122,7 +128,7 @@ impl Teller<'_> {
         // A load generator that fails before its first tick would be started again and again, so that is a fault.
         let mut fine: &[i32] = &[];
         let mut before = Tick::default();
-        let ended = bench::ticking(driver, stage, call, TICK, self.over, |tick| {
+        let exit = bench::ticking(driver, stage, call, TICK, self.is_over, |tick| {
             fine = &DRIVEN;
             self.answers.add(
                 tick.completed.saturating_sub(before.completed),
@@ -131,12 +137,12 @@ impl Teller<'_> {
             before = tick;
             ControlFlow::Continue(())
         })?;
-        ended.check_code(fine)
+        exit.check_code(fine)
     }
 
     /// Runs a load on an echo, in short parts, since it has no ticks.
     fn echo(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
-        let report = bench::run(driver, stage, call, self.over, None)?;
+        let report = bench::run(driver, stage, call, self.is_over, None)?;
         let requests = &report.document.requests;
         self.answers.add(requests.completed, requests.failed);
         Ok(())

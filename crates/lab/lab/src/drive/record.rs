@@ -22,15 +22,17 @@ impl StableWords {
     fn new(run: &Path, programs: &Programs, home: &Path) -> Self {
         let mut words = vec![(text_of(run), "RUN".to_owned())];
         for (name, path) in programs {
-            let file = path.file_name().map(|file| file.display().to_string());
             if name == OWN {
                 words.push((text_of(path), OWN.to_owned()));
-            } else if let Some(file) = file.filter(|_| !path.starts_with(home)) {
-                words.push((text_of(path), file));
+            } else if let Some(file) = path.file_name()
+                && !path.starts_with(home)
+            {
+                words.push((text_of(path), file.display().to_string()));
             }
         }
         // The longest path first, since a program may be in a directory that is replaced, too.
         words.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        // A home directory of `/` would replace every path.
         if home.parent().is_some() {
             words.push((format!("{}/", home.display()), "~/".to_owned()));
         }
@@ -40,8 +42,11 @@ impl StableWords {
 
     /// Replaces the paths in `text` by the stable words.
     pub(super) fn text(&self, text: &str) -> String {
-        let replace = |text: String, (path, word): &(String, String)| text.replace(path, word);
-        self.0.iter().fold(text.to_owned(), replace)
+        let mut replaced = text.to_owned();
+        for (path, word) in &self.0 {
+            replaced = replaced.replace(path, word);
+        }
+        replaced
     }
 
     /// The record of a server: its version, command and settings.

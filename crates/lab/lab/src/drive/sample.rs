@@ -14,11 +14,12 @@ pub(super) fn watch(stage: &Stage, end: &Receiver<()>) -> Vec<Sample> {
     let start = now();
     let mut samples = vec![Sample::read(stage)];
     loop {
+        // Times are counted from the start, so that the time of sampling does not add up.
         let next = SECOND * u32::try_from(samples.len()).unwrap_or(u32::MAX);
         let wait = next.saturating_sub(now().duration_since(start));
-        let ended = end.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+        let is_end = end.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
         samples.push(Sample::read(stage));
-        if ended {
+        if is_end {
             return samples;
         }
     }
@@ -56,8 +57,8 @@ impl Sample {
                 let seconds = cpu.total().as_secs_f64();
                 sample.servers.insert(name.clone(), seconds);
             }
-            if let Some(read) = server.process.jvm().and_then(|jvm| jvm.read().ok()) {
-                sample.jvms.insert(name.clone(), JvmSample::of(&read));
+            if let Some(Ok(jvm)) = server.process.jvm().map(jvm::JvmReader::read) {
+                sample.jvms.insert(name.clone(), JvmSample::of(&jvm));
             }
         }
         sample
@@ -65,13 +66,14 @@ impl Sample {
 }
 
 impl JvmSample {
-    fn of(read: &jvm::Jvm) -> Self {
-        let took = read.collectors.iter().map(|it| it.took).sum::<Duration>();
+    fn of(jvm: &jvm::Jvm) -> Self {
+        let collectors = jvm.collectors.iter();
+        let time: Duration = collectors.clone().map(|collector| collector.took).sum();
         Self {
-            heap: read.heap_used,
-            collections: read.collectors.iter().map(|it| it.collections).sum(),
-            collecting_s: took.as_secs_f64(),
-            compiling_s: read.compiling.unwrap_or_default().as_secs_f64(),
+            heap: jvm.heap_used,
+            collections: collectors.map(|collector| collector.collections).sum(),
+            collecting_s: time.as_secs_f64(),
+            compiling_s: jvm.compiling.unwrap_or_default().as_secs_f64(),
         }
     }
 }

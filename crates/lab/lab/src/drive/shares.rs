@@ -40,58 +40,61 @@ pub(super) fn drive(
     let mut values = ShareValues::default();
     let around = Surroundings::default();
     for &share in &load.shares {
-        let open = Load {
+        let scheduled = Load {
             rate: Some(capacity * share),
             ..load.clone()
         };
-        let span = scene.measure(stage, &open, false)?;
+        let span = scene.measure(stage, &scheduled, false)?;
         let spans = Spans {
-            load: &open,
+            load: &scheduled,
             timed: &span,
             counting: &span,
             strace: None,
         };
-        let found = ShareSpan {
+        let share_span = ShareSpan {
             share,
             facts: scene.facts(stage, spans, &around)?,
             measures: scene.measures(stage, spans, &around)?,
             thirds: span.thirds.clone(),
         };
-        values.add(found, &scene.experiment.gates_off);
+        values.add(share_span, &scene.experiment.gates_off);
     }
     Ok(values)
 }
 
 impl ShareValues {
-    /// Adds the measures of a span, unless a gate that is not in `off` says that the load missed its schedule; then
-    /// only the finding is added.
-    fn add(&mut self, span: ShareSpan, off: &[String]) {
-        let ShareSpan {
-            share,
-            facts,
-            measures,
-            thirds,
-        } = span;
-        let mut is_loop = true;
-        for fired in check_run(&facts) {
-            let is_of_loop = ["late", "failed", "status", "generator"].contains(&&fired.gate[..]);
-            if !is_of_loop || fired.effect == Effect::Note || off.contains(&fired.gate) {
+    /// Adds the measures of a span, unless a gate that is not in `gates_off` says that the load missed its schedule;
+    /// then only the finding is added.
+    fn add(&mut self, span: ShareSpan, gates_off: &[String]) {
+        let share = span.share;
+        let mut is_on_schedule = true;
+        for fired in check_run(&span.facts) {
+            let is_of_schedule =
+                ["late", "failed", "status", "generator"].contains(&&fired.gate[..]);
+            if !is_of_schedule || fired.effect == Effect::Note || gates_off.contains(&fired.gate) {
                 continue;
             }
-            is_loop = false;
-            let (share, words) = (share * 100.0, fired.words);
-            let words = format!("Nothing is measured at {share:.0} % of the capacity: {words}");
+            is_on_schedule = false;
+            let words = format!(
+                "Nothing is measured at {:.0} % of the capacity: {}",
+                share * 100.0,
+                fired.words
+            );
             self.gates
                 .push(GateFinding::new(&fired.gate, Effect::Note, words));
         }
-        if is_loop {
-            let name = |name: &str| Measure::has_shares(name).then(|| format!("{name}@{share}"));
-            let measures = measures.iter();
-            let measures = measures.filter_map(|(of, value)| Some((name(of)?, *value)));
-            self.measures.extend(measures);
-            let thirds = thirds.iter();
-            let thirds = thirds.filter_map(|(of, values)| Some((name(of)?, *values)));
-            self.thirds.extend(thirds);
+        if !is_on_schedule {
+            return;
+        }
+        for (name, value) in span.measures {
+            if Measure::has_shares(&name) {
+                self.measures.insert(format!("{name}@{share}"), value);
+            }
+        }
+        for (name, values) in span.thirds {
+            if Measure::has_shares(&name) {
+                self.thirds.insert(format!("{name}@{share}"), values);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use catamaran_load::document::Tick;
 
 use super::bench::{self, LoadCall, LoadReport, SEED};
 use super::counters::{CounterReading, Counters};
-use super::stage::{RunningServer, Stage};
+use super::stage::Stage;
 use super::thirds::{ThirdValues, Thirds};
 use super::watch::{LoadMoment, LoadWatch, cpus};
 use super::{DIED, DriveFault, Scene, sample};
@@ -87,69 +87,67 @@ impl Scene<'_> {
         let mut thirds = Thirds::default();
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
-            let (end, ended) = sync_channel::<()>(0);
-            let sampling = scope.spawn(move || sample::watch(stage, &ended));
-            let mut over = Vec::new();
-            let mut acting = Vec::new();
+            // Sampling and actions end when their senders are dropped.
+            let (end_of_sampling, ended) = sync_channel::<()>(0);
+            let sampler = scope.spawn(move || sample::watch(stage, &ended));
+            let mut ends_of_acts = Vec::new();
+            let mut actors = Vec::new();
             for act in &acts {
                 let (end, ended) = sync_channel::<()>(0);
                 let acted = &acted;
-                over.push(end);
-                acting.push(scope.spawn(move || go_on(stage, act, acted, &ended)));
+                ends_of_acts.push(end);
+                actors.push(scope.spawn(move || go_on(stage, act, acted, &ended)));
             }
-            let mut beside = Vec::new();
-            for (number, load) in others.iter().enumerate() {
-                let time = load.time;
-                beside.push(scope.spawn(move || {
-                    let name = &format!("load{}", number + 2);
+            let mut other_loads = Vec::new();
+            for (index, load) in others.iter().enumerate() {
+                other_loads.push(scope.spawn(move || {
                     let call = LoadCall {
-                        name,
+                        name: &format!("load{}", index + 2),
                         load,
-                        time,
+                        time: load.time,
                         seed: SEED,
                     };
                     bench::run(self.driver, stage, call, self.stop, None)
                 }));
             }
-            let mut hear = |tick: Tick| {
+            let mut on_tick = |tick: Tick| {
                 let cpus = cpus(stage);
                 watch.take(&LoadMoment::of(&tick, &cpus));
                 thirds.take(&tick, &cpus);
             };
-            let report = self.bench(stage, load, load.time, Some(&mut hear));
-            drop(end);
-            drop(over);
-            let beside: Result<Vec<_>, _> = beside.into_iter().map(joined).collect();
-            let acting: Result<Vec<_>, _> = acting.into_iter().map(joined).collect();
-            acting?;
-            let samples = sampling.join().unwrap_or_default();
+            let report = self.bench(stage, load, load.time, Some(&mut on_tick));
+            drop(end_of_sampling);
+            drop(ends_of_acts);
+            // All threads are joined before any fault is returned. A fault of an action explains others.
+            let beside: Result<Vec<_>, _> = other_loads.into_iter().map(join).collect();
+            let acts_done: Result<Vec<_>, _> = actors.into_iter().map(join).collect();
+            acts_done?;
+            let samples = sampler.join().unwrap_or_default();
             Ok::<_, DriveFault>((report?, beside?, samples))
         })?;
         let spent = counters.read()?.since(&before);
         let traces = counters.traces(&spent)?;
-        // Actions on servers are not spread evenly over the span, so its thirds differ anyway.
-        let thirds = if acts.is_empty() {
-            thirds.values(stage, &report.document)
-        } else {
-            ThirdValues::new()
-        };
-        Ok(MeasuredSpan {
-            thirds,
+        let mut span = MeasuredSpan {
+            thirds: ThirdValues::new(),
             traces,
             report,
             beside,
             spent,
             samples,
             acted: acted.into_inner(),
-            changed: watch
-                .changed(load.rate.is_some())
-                .filter(|_| acts.is_empty()),
-        })
+            changed: None,
+        };
+        // Actions on servers are not spread evenly over the span, so its thirds and its level differ anyway.
+        if acts.is_empty() {
+            span.thirds = thirds.values(stage, &span.report.document);
+            span.changed = watch.changed(load.rate.is_some());
+        }
+        Ok(span)
     }
 }
 
 /// Waits for a thread and returns its result; passes on its panic.
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Result<T, DriveFault> {
+fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Result<T, DriveFault> {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -162,20 +160,18 @@ pub(super) fn go_on(
     acted: &AtomicU64,
     ended: &Receiver<()>,
 ) -> Result<(), DriveFault> {
-    let server = stage.servers.iter().find(|it| it.record.name == act.server);
-    let Some(RunningServer {
-        process, stable, ..
-    }) = server
-    else {
+    let mut servers = stage.servers.iter();
+    let Some(server) = servers.find(|server| server.record.name == act.server) else {
+        // The cell does without the server.
         return Ok(());
     };
     while ended.recv_timeout(act.every) == Err(RecvTimeoutError::Timeout) {
-        let done = if act.is_upgrade {
-            process.upgrade()
+        let result = if act.is_upgrade {
+            server.process.upgrade()
         } else {
-            process.reload()
+            server.process.reload()
         };
-        done.map_err(|fault| DriveFault::of_server(DIED, fault, stable))?;
+        result.map_err(|fault| DriveFault::of_server(DIED, fault, &server.stable))?;
         acted.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())

@@ -82,39 +82,34 @@ impl Stages {
         experiment: &Experiment,
         at: RunKey,
     ) -> Result<&mut Stage, DriveFault> {
-        let levels = &experiment.cells[at.cell];
-        let group = group(experiment, levels);
-        let lasts = experiment.outlives_rounds();
+        let group = group(experiment, &experiment.cells[at.cell]);
+        let outlives_rounds = experiment.outlives_rounds();
         self.alive.retain(|stage| {
-            let is_of_duel = experiment.is_duel && stage.round == at.round;
-            lasts
-                || is_of_duel
-                || (experiment.is_nested() && stage.group == group && stage.round == at.round)
+            let is_of_round = stage.round == at.round;
+            let is_shared_by_cells = experiment.is_nested() && stage.group == group;
+            outlives_rounds || (is_of_round && (experiment.is_duel || is_shared_by_cells))
         });
-        let known = self.alive.iter().position(|stage| stage.group == group);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                self.made += 1;
-                let name = format!("{}.{}", driver.space, self.made);
-                let space = if self.is_shared {
-                    Space::shared()?
-                } else {
-                    Space::isolated(&name)?
-                };
-                space.interrupt_by(Arc::clone(&driver.stop));
-                self.alive.push(Stage::new(space, experiment, group)?);
-                self.alive.len() - 1
-            }
+        let mut stage = match self.alive.iter().position(|stage| stage.group == group) {
+            Some(index) => self.alive.swap_remove(index),
+            None => Stage::new(self.space(driver)?, experiment, group)?,
         };
         // If building fails, the stage is dropped: later runs could not use it.
-        let mut stage = self.alive.swap_remove(place);
         stage.build(driver, experiment, at)?;
         self.alive.push(stage);
-        Ok(self
-            .alive
-            .last_mut()
-            .unwrap_or_else(|| unreachable!("it was pushed")))
+        let last = self.alive.last_mut();
+        Ok(last.unwrap_or_else(|| unreachable!("it was pushed")))
+    }
+
+    /// A space for a new stage.
+    fn space(&mut self, driver: &Driver) -> Result<Space, DriveFault> {
+        self.made += 1;
+        let space = if self.is_shared {
+            Space::shared()?
+        } else {
+            Space::isolated(&format!("{}.{}", driver.space, self.made))?
+        };
+        space.interrupt_by(Arc::clone(&driver.stop));
+        Ok(space)
     }
 
     /// The stage of a cell of a duel, which [`Self::prepare`] has made.
@@ -140,6 +135,12 @@ impl Stage {
         servers
             .map(|server| (server.record.name.clone(), server.started_us))
             .collect()
+    }
+
+    /// The records of the servers.
+    pub(super) fn records(&self) -> Vec<ServerRecord> {
+        let servers = self.servers.iter();
+        servers.map(|server| server.record.clone()).collect()
     }
 
     /// The servers whose names are in `names`.
@@ -174,28 +175,28 @@ impl Stage {
         at: RunKey,
     ) -> Result<(), DriveFault> {
         let levels = &experiment.cells[at.cell];
+        // Servers that are not kept are dropped one by one, before their successors are started.
         let mut before: Vec<RunningServer> = self.servers.drain(..).collect();
         self.addresses = Addresses::new();
         self.round = at.round;
         self.is_fresh = false;
         for number in 0..experiment.servers() {
+            let name = experiment.server_name(number);
+            let index = before.iter().position(|server| server.of.name == name);
+            let known = index.map(|index| before.remove(index));
             let Some(wanted) = experiment.server(levels, number, &self.addresses)? else {
-                before.retain(|running| running.of.name != experiment.server_name(number));
                 continue;
             };
-            let known = before
-                .iter()
-                .position(|running| running.of.name == wanted.name);
-            let known = known.map(|place| before.remove(place));
-            let kept = known.filter(|running| {
-                running.of == wanted
-                    && goes_on(wanted.rounds, running.round, at.round)
-                    && (at.round > running.round || experiment.keeps(&wanted))
+            // A server of the same round is kept only for cells that share servers.
+            let kept = known.filter(|server| {
+                server.of == wanted
+                    && goes_on(wanted.rounds, server.round, at.round)
+                    && (at.round > server.round || experiment.keeps(&wanted))
             });
-            let running = match kept {
-                Some(running) => RunningServer {
+            let server = match kept {
+                Some(server) => RunningServer {
                     is_new: false,
-                    ..running
+                    ..server
                 },
                 None => {
                     let started = start(driver, &self.space, wanted, levels, at.round)?;
@@ -203,9 +204,9 @@ impl Stage {
                     started
                 }
             };
-            let urls = urls(&running.process, &running.of)?;
-            self.addresses.insert(running.of.name.clone(), urls);
-            self.servers.push(running);
+            let urls = urls(&server.process, &server.of)?;
+            self.addresses.insert(server.of.name.clone(), urls);
+            self.servers.push(server);
         }
         self.spin(driver)
     }
@@ -217,11 +218,11 @@ impl Stage {
             // Without cgroups, servers are not limited to a part of a core.
             return Ok(());
         }
-        let servers = self.servers.iter();
-        let left = experiment::left(servers.map(|it| (it.core, it.core_share)));
+        let shares = self.servers.iter().map(|it| (it.core, it.core_share));
+        let left_by_core = experiment::thousandths_left(shares);
         self.spinners
-            .retain(|core, known| left.get(core) == Some(&known.thousandths));
-        for (core, thousandths) in left {
+            .retain(|core, spinner| left_by_core.get(core) == Some(&spinner.thousandths));
+        for (core, thousandths) in left_by_core {
             if self.spinners.contains_key(&core) {
                 continue;
             }
@@ -253,15 +254,11 @@ fn goes_on(rounds: usize, since: usize, round: usize) -> bool {
 
 /// The levels of a cell that decide which other cells share its servers.
 fn group(experiment: &Experiment, levels: &Levels) -> Levels {
-    if !experiment.is_nested() {
-        return levels.clone();
+    let mut group = levels.clone();
+    if experiment.is_nested() {
+        group.retain(|name, _| experiment.nest.contains(name));
     }
-    let nested = levels
-        .iter()
-        .filter(|(name, _)| experiment.nest.contains(name));
-    nested
-        .map(|(name, level)| (name.clone(), level.clone()))
-        .collect()
+    group
 }
 
 /// Starts a server, and records how it was made.
@@ -274,8 +271,7 @@ fn start(
 ) -> Result<RunningServer, DriveFault> {
     let (target, settings) = prepare(&server)?;
     let programs = driver.programs_of(levels);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default();
+    let started_at = SystemTime::now().duration_since(UNIX_EPOCH);
     let stable = StableWords::of(space, &programs);
     let started = space.start(&Launch {
         name: &server.name,
@@ -295,7 +291,7 @@ fn start(
         core_share: server.core_share,
         of: server,
         round,
-        started_us: now.as_micros() as u64,
+        started_us: started_at.unwrap_or_default().as_micros() as u64,
         is_new: true,
     })
 }

@@ -48,66 +48,62 @@ impl Thirds {
         let Some(parts) = self.parts() else {
             return values;
         };
-        if parts
-            .iter()
-            .all(|(from, to)| from.completed == to.completed)
-        {
+        if parts.iter().all(|part| part.answers == 0.0) {
             return values;
         }
-        let parts = parts.map(|(from, to)| Part {
-            seconds: to.elapsed_s - from.elapsed_s,
-            answers: (to.completed.saturating_sub(from.completed) as f64).max(NO_ANSWER),
-            cpus: from
-                .cpus
-                .iter()
-                .zip(&to.cpus)
-                .map(|(from, to)| Some((*to)? - (*from)?))
-                .collect(),
+        let parts = parts.map(|part| Part {
+            answers: part.answers.max(NO_ANSWER),
+            ..part
         });
         let rates = parts.each_ref().map(|part| part.answers / part.seconds);
+        // The schedule of an open loop decides its rate, and its latency does not follow from the rate.
         let is_open = document.rate_asked_per_s.is_some();
         if !is_open {
             values.insert("throughput".to_owned(), rates);
         }
-        let mut put = |name: String, of: &dyn Fn(&Part) -> Option<f64>| {
-            if let [Some(first), Some(middle), Some(last)] = parts.each_ref().map(of) {
+        let mut insert = |name: String, value_of: &dyn Fn(&Part) -> Option<f64>| {
+            if let [Some(first), Some(middle), Some(last)] = parts.each_ref().map(value_of) {
                 values.insert(name, [first, middle, last]);
             }
         };
-        put("cpu".to_owned(), &|part| {
-            let all: Option<f64> = part.cpus.iter().copied().sum();
-            Some(all? / part.answers * MICROS)
+        insert("cpu".to_owned(), &|part| {
+            let sum: Option<f64> = part.cpus.iter().copied().sum();
+            Some(sum? / part.answers * MICROS)
         });
         for (number, name) in servers.iter().enumerate() {
-            put(format!("cpu.{name}"), &|part| {
-                Some((*part.cpus.get(number)?)? / part.answers * MICROS)
+            insert(format!("cpu.{name}"), &|part| {
+                let cpu_s = (*part.cpus.get(number)?)?;
+                Some(cpu_s / part.answers * MICROS)
             });
         }
-        let seconds = latencies(document);
-        if seconds.is_empty() && !is_open {
+        let latencies = latencies(document);
+        if latencies.is_empty() && !is_open {
             // The latency of a closed loop follows from its rate by Little's law.
             let clients = document.concurrency as f64;
             let latency = rates.map(|rate| clients / rate * 1000.0);
             values.extend(PERCENTILES.map(|name| (name.to_owned(), latency)));
         }
-        values.extend(seconds);
+        values.extend(latencies);
         values
     }
 
-    /// The moments at which each third begins and ends; `None` if there are too few.
-    fn parts(&self) -> Option<[(&Moment, &Moment); 3]> {
+    /// The increases in the three thirds; `None` if there are too few moments.
+    fn parts(&self) -> Option<[Part; 3]> {
         let (begin, end) = (self.moments.first()?, self.moments.last()?);
         if self.moments.len() < MOMENTS_MIN {
             return None;
         }
         let third = (end.elapsed_s - begin.elapsed_s) / 3.0;
-        let is_first = |it: &&Moment| it.elapsed_s <= begin.elapsed_s + third + ROUNDING;
-        let is_last = |it: &&Moment| it.elapsed_s >= end.elapsed_s - third - ROUNDING;
-        let first = self.moments.iter().rfind(is_first)?;
-        let last = self.moments.iter().find(is_last)?;
-        let parts = [(begin, first), (first, last), (last, end)];
-        let mut lengths = parts.iter().map(|(from, to)| to.elapsed_s - from.elapsed_s);
-        lengths.all(|length| length > 0.0).then_some(parts)
+        let is_in_first = |it: &&Moment| it.elapsed_s <= begin.elapsed_s + third + ROUNDING;
+        let is_in_last = |it: &&Moment| it.elapsed_s >= end.elapsed_s - third - ROUNDING;
+        let first_end = self.moments.iter().rfind(is_in_first)?;
+        let last_begin = self.moments.iter().find(is_in_last)?;
+        let parts = [
+            Part::between(begin, first_end),
+            Part::between(first_end, last_begin),
+            Part::between(last_begin, end),
+        ];
+        parts.iter().all(|part| part.seconds > 0.0).then_some(parts)
     }
 }
 
@@ -118,25 +114,41 @@ struct Part {
     cpus: Cpus,
 }
 
+impl Part {
+    fn between(begin: &Moment, end: &Moment) -> Self {
+        let cpus = begin.cpus.iter().zip(&end.cpus);
+        Self {
+            seconds: end.elapsed_s - begin.elapsed_s,
+            answers: end.completed.saturating_sub(begin.completed) as f64,
+            cpus: cpus.map(|(begin, end)| Some((*end)? - (*begin)?)).collect(),
+        }
+    }
+}
+
 /// The percentiles of the whole seconds in each third; empty if these are too few.
 fn latencies(document: &Report) -> ThirdValues {
     let whole = document.elapsed.as_secs() as usize;
     let seconds = &document.seconds[..whole.min(document.seconds.len())];
     let third = seconds.len() / 3;
-    let (first, rest) = seconds.split_at(third);
-    let (middle, last) = rest.split_at(rest.len() - third);
-    let of = |micros: fn(&SecondFacts) -> Option<u64>| {
+    let mut latencies = ThirdValues::new();
+    if third == 0 {
+        return latencies;
+    }
+    let (first, others) = seconds.split_at(third);
+    let (middle, last) = others.split_at(others.len() - third);
+    let percentiles: [fn(&SecondFacts) -> Option<u64>; 2] =
+        [|second| second.p50_us, |second| second.p99_us];
+    for (name, micros) in PERCENTILES.into_iter().zip(percentiles) {
+        // The mean in milliseconds; `None` if any second has no percentile.
         let mean = |part: &[SecondFacts]| {
-            let sum: u64 = part.iter().map(micros).sum::<Option<u64>>()?;
-            (!part.is_empty()).then(|| sum as f64 / part.len() as f64 / 1000.0)
+            let sum = part.iter().map(micros).sum::<Option<u64>>()?;
+            Some(sum as f64 / part.len() as f64 / 1000.0)
         };
-        Some([mean(first)?, mean(middle)?, mean(last)?])
-    };
-    let all = PERCENTILES
-        .into_iter()
-        .zip([of(|second| second.p50_us), of(|second| second.p99_us)]);
-    all.filter_map(|(name, values)| Some((name.to_owned(), values?)))
-        .collect()
+        if let (Some(first), Some(middle), Some(last)) = (mean(first), mean(middle), mean(last)) {
+            latencies.insert(name.to_owned(), [first, middle, last]);
+        }
+    }
+    latencies
 }
 
 /// The percentiles that a report has for each second.

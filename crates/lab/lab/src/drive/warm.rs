@@ -71,18 +71,20 @@ pub(super) fn warm(
         }
     })?;
     ended.check_code(&DRIVEN)?;
-    let (moving, hidden) = match limits.is_watched().then(|| watch.verdict()) {
-        Some(Verdict::Steady) => (Some(0.0), None),
-        Some(Verdict::Moving(share)) => (Some(share), None),
-        Some(Verdict::Unclear(share)) => (None, Some(share.min(1.0))),
-        None => (None, None),
-    };
-    Ok(WarmUpFigures {
+    let mut figures = WarmUpFigures {
         lasted_s: Some(lasted_s),
-        moving,
-        hidden,
+        moving: None,
+        hidden: None,
         first: watch.first,
-    })
+    };
+    if limits.is_watched() {
+        match watch.verdict() {
+            Verdict::Steady => figures.moving = Some(0.0),
+            Verdict::Moving(share) => figures.moving = Some(share),
+            Verdict::Unclear(share) => figures.hidden = Some(share.min(1.0)),
+        }
+    }
+    Ok(figures)
 }
 
 /// The shortest and longest time of a warm-up.
@@ -98,12 +100,10 @@ impl Limits {
     /// The limits for the servers of `stage`; the shortest time is at least `first_warm` if a Java
     /// virtual machine has just been started.
     fn of(load: &Load, stage: &Stage) -> Self {
-        let (at_least, at_most) = load.warm;
-        let at_least = if stage.is_fresh {
-            at_least.max(load.first_warm)
-        } else {
-            at_least
-        };
+        let (mut at_least, at_most) = load.warm;
+        if stage.is_fresh {
+            at_least = at_least.max(load.first_warm);
+        }
         let has_jvm = stage.servers.iter().any(|it| it.process.jvm().is_some());
         Self {
             at_least,
@@ -121,9 +121,14 @@ impl Limits {
         self.at_least < self.at_most
     }
 
+    /// Whether a warm-up that has lasted so long is over: the servers are warm, or its longest time is over and no
+    /// virtual machine compiles.
     fn are_met(&self, watch: &LoadWatch, lasted: Duration) -> bool {
-        let is_warm = self.is_watched() && lasted >= self.at_least && watch.is_warm();
-        is_warm || lasted >= self.at_most && !(self.compiling.is_some() && watch.compiles())
+        if self.is_watched() && lasted >= self.at_least && watch.is_warm() {
+            return true;
+        }
+        let is_compiling = self.compiling.is_some() && watch.compiles();
+        lasted >= self.at_most && !is_compiling
     }
 }
 

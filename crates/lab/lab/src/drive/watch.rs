@@ -11,12 +11,10 @@
 
 use std::time::Duration;
 
-use catamaran_gauge::Group;
-use catamaran_gauge::jvm::JvmReader;
 use catamaran_load::document::Tick;
 use catamaran_stats::{WarmUp as Verdict, change, warm_up};
 
-use super::stage::Stage;
+use super::stage::{RunningServer, Stage};
 use crate::facts::LevelChange;
 use crate::gate::COMPILING_MAX;
 
@@ -55,16 +53,18 @@ impl LoadMoment {
 
 /// The CPU time that each server has used so far.
 pub(super) fn cpus(stage: &Stage) -> Cpus {
-    let groups = stage.servers.iter().map(|it| it.process.group());
-    let of = |group: Option<&Group>| Some(group?.cpu().ok()?.total().as_secs_f64());
-    groups.map(of).collect()
+    let cpu_s =
+        |server: &RunningServer| Some(server.process.group()?.cpu().ok()?.total().as_secs_f64());
+    stage.servers.iter().map(cpu_s).collect()
 }
 
 /// The CPU time in seconds that the compilers of all virtual machines have used.
 fn compiling(stage: &Stage) -> f64 {
-    let machines = stage.servers.iter().filter_map(|it| it.process.jvm());
-    let of = |jvm: &JvmReader| Some(jvm.read().ok()?.compiling?.as_secs_f64());
-    machines.filter_map(of).sum()
+    let seconds = |server: &RunningServer| {
+        let jvm = server.process.jvm()?.read().ok()?;
+        Some(jvm.compiling?.as_secs_f64())
+    };
+    stage.servers.iter().filter_map(seconds).sum()
 }
 
 /// The series of values of a load so far, by which its warm-up is judged.
@@ -130,8 +130,11 @@ impl LoadWatch {
     /// Whether virtual machines still compile; also `true` while there are too few values.
     pub(super) fn compiles(&self) -> bool {
         let last = &self.compiling[self.compiling.len().saturating_sub(COMPILING_VALUES)..];
-        let compiling = last.iter().sum::<f64>() / last.len().max(1) as f64;
-        last.len() < COMPILING_VALUES_MIN || compiling >= COMPILING_MAX
+        if last.len() < COMPILING_VALUES_MIN {
+            return true;
+        }
+        let mean = last.iter().sum::<f64>() / last.len() as f64;
+        mean >= COMPILING_MAX
     }
 
     /// Whether the series are steady, as far as noise allows to see it, and nothing compiles.
@@ -146,22 +149,22 @@ impl LoadWatch {
 
     /// Whether the rate and the CPU time per request are steady.
     pub(super) fn verdict(&self) -> Verdict {
-        let of = |series: &[f64]| {
-            let recent = series.len().saturating_sub(VALUES_MAX);
-            warm_up(&series[recent..], self.span)
+        let verdict_on = |series: &[f64]| {
+            let first = series.len().saturating_sub(VALUES_MAX);
+            warm_up(&series[first..], self.span)
         };
-        let throughput = of(&self.throughput);
+        let on_throughput = verdict_on(&self.throughput);
         if self.cpu.is_empty() {
-            throughput
+            on_throughput
         } else {
-            throughput.and(of(&self.cpu))
+            on_throughput.and(verdict_on(&self.cpu))
         }
     }
 
     /// The point at which the CPU time per request, or else the rate, has changed its level; `None`
     /// if neither has. The rate of an open loop is not checked, since the schedule decides it.
     pub(super) fn changed(&self, is_open: bool) -> Option<LevelChange> {
-        let of = |series: &[f64], what: &str| {
+        let change_of = |series: &[f64], what: &str| {
             let change = change(series)?;
             Some(LevelChange {
                 what: what.to_owned(),
@@ -169,8 +172,11 @@ impl LoadWatch {
                 shift: change.shift,
             })
         };
-        let rate = || of(&self.throughput, "rate").filter(|_| !is_open);
-        of(&self.cpu, "CPU time of a request").or_else(rate)
+        let cpu_change = change_of(&self.cpu, "CPU time of a request");
+        if cpu_change.is_some() || is_open {
+            return cpu_change;
+        }
+        change_of(&self.throughput, "rate")
     }
 }
 

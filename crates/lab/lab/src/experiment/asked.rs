@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use catamaran_toml_file::report::Report;
 
-use super::load::Texts;
+use super::load::CellRenderer;
 use super::template::Addresses;
 use super::{Experiment, Levels};
 
@@ -19,23 +19,23 @@ impl Experiment {
         cell: &Levels,
         addresses: &Addresses,
     ) -> Result<BTreeMap<String, f64>, Report> {
-        let mut text = Texts::new(cell, addresses);
-        let mut asked = BTreeMap::new();
+        let mut renderer = CellRenderer::new(cell, addresses);
+        let mut requests_by_server = BTreeMap::new();
         for (name, level) in &self.expect.asked {
-            let number = text.level(level);
+            let number = renderer.level(level);
             match number.parse::<f64>() {
                 Ok(times) if times >= 0.0 && times.is_finite() => {
-                    asked.insert(name.clone(), times);
+                    requests_by_server.insert(name.clone(), times);
                 }
-                _ => text.fault(format!("asked.{name} = {number}: it is a number from 0")),
+                _ => renderer.fault(format!("asked.{name} = {number}: it is a number from 0")),
             }
             if !self.servers.iter().any(|server| server.name == *name) {
-                text.fault(format!(
+                renderer.fault(format!(
                     "asked has `{name}`, which is no server of this file"
                 ));
             }
         }
-        text.or(asked)
+        renderer.or(requests_by_server)
     }
 }
 

@@ -7,15 +7,15 @@ use super::{Factor, Levels};
 pub(super) fn combine(factors: &[Factor], exceptions: &[Levels]) -> Vec<Levels> {
     let mut cells = vec![Levels::new()];
     for factor in factors {
-        let extend = |cell: &Levels| {
-            let one = |level| {
-                let mut cell = cell.clone();
-                cell.insert(factor.name.clone(), level);
-                cell
-            };
-            factor.levels.iter().cloned().map(one).collect::<Vec<_>>()
-        };
-        cells = cells.iter().flat_map(extend).collect();
+        let mut extended = Vec::new();
+        for cell in &cells {
+            for level in &factor.levels {
+                let mut with_level = cell.clone();
+                with_level.insert(factor.name.clone(), level.clone());
+                extended.push(with_level);
+            }
+        }
+        cells = extended;
     }
     cells.retain(|cell| !exceptions.iter().any(|exception| matches(cell, exception)));
     cells

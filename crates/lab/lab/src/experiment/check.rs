@@ -27,13 +27,12 @@ pub(crate) fn check_server(
         return Ok(None);
     };
     let (target, settings) = prepare(&server)?;
-    let ports = target.ports(&settings)?;
-    let url = |port: String| {
+    let mut urls = BTreeMap::new();
+    for port in target.ports(&settings)? {
         let url = format!("{port}://127.0.0.1:1");
-        (port, url)
-    };
-    let ports: BTreeMap<String, String> = ports.into_iter().map(url).collect();
-    addresses.insert(server.name.clone(), ports);
+        urls.insert(port, url);
+    }
+    addresses.insert(server.name.clone(), urls);
     Ok(Some(PreparedServer {
         server,
         target,
@@ -52,10 +51,10 @@ pub(crate) fn prepare(server: &CellServer) -> Result<(Target, Settings), Report>
         );
         Report::absence(&server.name, what)
     })?;
-    let set = server.set.iter();
-    let set: Vec<(&str, &str)> = set
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    let settings = target.settings(&set)?;
+    let mut values: Vec<(&str, &str)> = Vec::new();
+    for (name, value) in &server.set {
+        values.push((name, value));
+    }
+    let settings = target.settings(&values)?;
     Ok((target, settings))
 }

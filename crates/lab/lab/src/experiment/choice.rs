@@ -1,6 +1,6 @@
 //! Chooses one cell by some of its levels.
 
-use super::{Experiment, Levels};
+use super::{Experiment, Level, Levels};
 
 /// Why a text does not choose a cell. The last value of each variant lists what there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,41 +31,48 @@ impl Experiment {
     pub fn choose(&self, given: &str) -> Result<usize, ChoiceFault> {
         let control = &self.cells[self.control];
         let mut wanted = Levels::new();
-        for part in given.split(',').map(str::trim).filter(|it| !it.is_empty()) {
-            let form = || ChoiceFault::Form(part.to_owned(), super::label(control));
-            let (name, level) = part.split_once('=').ok_or_else(form)?;
-            let factor = self.factors.iter().find(|factor| factor.name == name);
-            let factor = factor.ok_or_else(|| {
-                let names = self.factors.iter().map(|factor| factor.name.as_str());
-                let names = names.collect::<Vec<_>>().join(", ");
-                ChoiceFault::Factor(name.to_owned(), names)
-            })?;
-            let known = factor.levels.iter().find(|it| it.to_string() == level);
-            let known = known.ok_or_else(|| {
-                let levels: Vec<String> = factor.levels.iter().map(ToString::to_string).collect();
-                ChoiceFault::Level(name.to_owned(), level.to_owned(), levels.join(", "))
-            })?;
-            if wanted.insert(name.to_owned(), known.clone()).is_some() {
+        for part in given.split(',').map(str::trim) {
+            if part.is_empty() {
+                continue;
+            }
+            let Some((name, text)) = part.split_once('=') else {
+                let example = super::label(control);
+                return Err(ChoiceFault::Form(part.to_owned(), example));
+            };
+            let level = self.level(name, text)?;
+            if wanted.insert(name.to_owned(), level.clone()).is_some() {
                 return Err(ChoiceFault::Twice(name.to_owned()));
             }
         }
         for (name, level) in control {
             wanted.entry(name.clone()).or_insert_with(|| level.clone());
         }
-        let found = self.cells.iter().position(|cell| *cell == wanted);
-        found.ok_or_else(|| ChoiceFault::Cell(super::label(&wanted), self.nearest(&wanted)))
+        let number = self.cells.iter().position(|cell| *cell == wanted);
+        number.ok_or_else(|| ChoiceFault::Cell(super::label(&wanted), self.nearest(&wanted)))
+    }
+
+    /// The level of the factor `name` that is written as `text`.
+    fn level(&self, name: &str, text: &str) -> Result<&Level, ChoiceFault> {
+        let Some(factor) = self.factors.iter().find(|factor| factor.name == name) else {
+            let names: Vec<&str> = self.factors.iter().map(|it| it.name.as_str()).collect();
+            return Err(ChoiceFault::Factor(name.to_owned(), names.join(", ")));
+        };
+        let level = factor.levels.iter().find(|level| level.to_string() == text);
+        level.ok_or_else(|| {
+            let levels: Vec<String> = factor.levels.iter().map(ToString::to_string).collect();
+            ChoiceFault::Level(name.to_owned(), text.to_owned(), levels.join(", "))
+        })
     }
 
     /// Some cells that have most of these levels, each in a line, for a message.
     fn nearest(&self, wanted: &Levels) -> String {
-        let shared = |cell: &Levels| {
-            let same = cell
-                .iter()
-                .filter(|(name, level)| wanted.get(*name) == Some(level));
-            same.count()
+        let count_of_same = |cell: &Levels| {
+            let mut levels = cell.clone();
+            levels.retain(|name, level| wanted.get(name) == Some(level));
+            levels.len()
         };
         let mut cells: Vec<&Levels> = self.cells.iter().collect();
-        cells.sort_by_key(|cell| std::cmp::Reverse(shared(cell)));
+        cells.sort_by_key(|cell| std::cmp::Reverse(count_of_same(cell)));
         let lines = cells
             .iter()
             .take(NEAREST)

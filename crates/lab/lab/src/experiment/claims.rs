@@ -48,12 +48,14 @@ pub enum PublishedRatio {
 impl Claim {
     /// The published ratio of the case with these levels.
     pub(crate) fn published_of(&self, each: &Levels) -> Option<PublishedRatio> {
-        let is_of_case = |(at, _): &&(Levels, PublishedRatio)| {
-            let mut at = at.iter();
-            at.all(|(name, level)| each.get(name).is_none_or(|it| it == level))
+        let is_of_case = |levels: &Levels| {
+            let mut levels = levels.iter();
+            // A factor that the case does not name is not in question.
+            levels.all(|(name, level)| each.get(name).is_none_or(|of_case| of_case == level))
         };
-        let published = self.published.iter().find(is_of_case);
-        published.map(|(_, ratio)| *ratio)
+        let mut published = self.published.iter();
+        let (_, ratio) = published.find(|(levels, _)| is_of_case(levels))?;
+        Some(*ratio)
     }
 }
 
@@ -77,16 +79,14 @@ pub struct Contrast {
 }
 
 /// All levels that the keys of a claim name, for a check that they exist.
-pub(super) fn named(keys: &ClaimKeys) -> Vec<Levels> {
-    let mut named = vec![keys.level.clone(), keys.over.clone(), keys.cells.clone()];
+pub(super) fn levels_of(keys: &ClaimKeys) -> Vec<Levels> {
+    let mut levels = vec![keys.level.clone(), keys.over.clone(), keys.cells.clone()];
     if let Some(interaction) = &keys.interaction {
         for side in [&interaction.of, &interaction.across] {
-            for place in 0..2 {
-                named.push(levels_at(side, place));
-            }
+            levels.extend([levels_at(side, 0), levels_at(side, 1)]);
         }
     }
-    named
+    levels
 }
 
 /// Whether a claim compares levels of a factor that decides if connections to the application are reused.
@@ -95,15 +95,18 @@ pub(super) fn names_reuse(keys: &ClaimKeys, servers: &[Spanned<ServerKeys>]) -> 
     if let Some(interaction) = &keys.interaction {
         compared.extend(interaction.of.keys().chain(interaction.across.keys()));
     }
-    let texts = servers
+    let mut templates = servers
         .iter()
         .filter_map(|server| server.get_ref().set.get("reuse"));
-    let mut named = texts.flat_map(|text| names_in(&text.to_string()));
-    named.any(|name| compared.contains(&&name))
+    templates.any(|template| {
+        let factors = factors_in(&template.to_string());
+        factors.iter().any(|factor| compared.contains(&factor))
+    })
 }
 
-/// The factors that a template names.
-pub(super) fn names_in(template: &str) -> Vec<String> {
+/// The factors that a template names, as `factor.NAME`.
+pub(super) fn factors_in(template: &str) -> Vec<String> {
+    // Each part but the first begins with a name.
     let parts = template.split("factor.").skip(1);
     let name = |part: &str| {
         let end = part.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
@@ -114,18 +117,17 @@ pub(super) fn names_in(template: &str) -> Vec<String> {
 
 /// The cases of a claim over `cells`; none if no cells fit.
 pub(super) fn cases(keys: &ClaimKeys, factors: &[Factor], cells: &[Levels]) -> Vec<Case> {
-    let each = keys.each.all();
-    let each: Vec<Factor> = factors
-        .iter()
-        .filter(|factor| each.contains(&factor.name))
-        .cloned()
-        .collect();
-    let combinations = super::cells::combine(&each, &[]);
-    let case = |each: Levels| {
+    let names = keys.each.all();
+    let mut each_factors = factors.to_vec();
+    each_factors.retain(|factor| names.contains(&factor.name));
+    let mut cases = Vec::new();
+    for each in super::cells::combine(&each_factors, &[]) {
         let contrasts = contrasts(keys, &each, cells);
-        (!contrasts.is_empty()).then_some(Case { each, contrasts })
-    };
-    combinations.into_iter().filter_map(case).collect()
+        if !contrasts.is_empty() {
+            cases.push(Case { each, contrasts });
+        }
+    }
+    cases
 }
 
 /// The pairs of cells that a claim compares in the case `each`: cells that differ only in the claim's levels.
@@ -138,6 +140,7 @@ fn contrasts(keys: &ClaimKeys, each: &Levels, cells: &[Levels]) -> Vec<Contrast>
                 corner.extend(levels_at(&interaction.across, across));
                 corner
             };
+            // The effect of `of` at the first level of `across`, over that at the second one.
             (
                 vec![corner(0, 0), corner(1, 1)],
                 vec![corner(1, 0), corner(0, 1)],
@@ -146,28 +149,32 @@ fn contrasts(keys: &ClaimKeys, each: &Levels, cells: &[Levels]) -> Vec<Contrast>
     };
     let mut contrasts = Vec::new();
     for cell in cells {
-        let is_first = [&above[0], &keys.cells, each]
-            .iter()
-            .all(|levels| matches(cell, levels));
-        if !is_first {
+        let mut wanted = [&above[0], &keys.cells, each].into_iter();
+        let is_first_above = wanted.all(|levels| matches(cell, levels));
+        if !is_first_above {
             continue;
         }
-        let find = |corner: &Levels| {
-            let mut wanted = cell.clone();
-            wanted.extend(corner.clone());
-            cells.iter().position(|cell| *cell == wanted)
+        // The other cells of the contrast have all other levels in common with this one.
+        let number_at = |corner: &Levels| {
+            let mut other = cell.clone();
+            other.extend(corner.clone());
+            cells.iter().position(|cell| *cell == other)
         };
-        let side = |corners: &[Levels]| corners.iter().map(find).collect::<Option<Vec<_>>>();
-        if let (Some(above), Some(below)) = (side(&above), side(&below)) {
+        let numbers =
+            |corners: &[Levels]| corners.iter().map(number_at).collect::<Option<Vec<_>>>();
+        // A pair is left out if one of its cells is an exception.
+        if let (Some(above), Some(below)) = (numbers(&above), numbers(&below)) {
             contrasts.push(Contrast { above, below });
         }
     }
     contrasts
 }
 
+/// The levels of one side of an interaction: the first (`place` 0) or the second (1) of each of its factors.
 fn levels_at(side: &std::collections::BTreeMap<String, [super::Level; 2]>, place: usize) -> Levels {
-    let levels = side.iter();
+    let mut levels = Levels::new();
+    for (name, pair) in side {
+        levels.insert(name.clone(), pair[place].clone());
+    }
     levels
-        .map(|(name, pair)| (name.clone(), pair[place].clone()))
-        .collect()
 }

@@ -14,7 +14,7 @@ use catamaran_gauge::CpuLimit;
 use toml::Spanned;
 
 use super::file::{ExperimentFile, ServerKeys};
-use super::load::Texts;
+use super::load::CellRenderer;
 use super::read::FileReader;
 use super::{Experiment, Level, Levels, cells};
 
@@ -66,28 +66,28 @@ impl Experiment {
             .any(|server| server.core_share.is_some())
     }
 
-    /// The part of its core that a server may have in the cell that `text` renders; `None`: no limit. Faults are added
-    /// to `text`.
+    /// The part of its core that a server may have in the cell of `renderer`; `None`: no limit. Faults are added to
+    /// `renderer`.
     pub(super) fn core_share(
         &self,
         server: &ServerKeys,
-        text: &mut Texts<'_>,
+        renderer: &mut CellRenderer<'_>,
     ) -> Option<CoreShare> {
         let thousandths = (server.core_share? * 1000.0).round() as u32;
         let keys = self.core_share.as_ref();
-        let by = keys.and_then(|keys| keys.by.as_deref()).unwrap_or(QUOTA);
-        let by = Level::Text(by.to_owned());
+        let means = keys.and_then(|keys| keys.by.as_deref()).unwrap_or(QUOTA);
+        let means = Level::Text(means.to_owned());
         let period = keys.and_then(|keys| keys.period.as_deref());
-        let by = match text.one_of("core_share.by", &by, &[QUOTA, "spinner", "none"]) {
-            0 => Holder::Quota(text.duration("core_share.period", period.unwrap_or(PERIOD))),
+        let by = match renderer.one_of("core_share.by", &means, &[QUOTA, "spinner", "none"]) {
+            0 => Holder::Quota(renderer.duration("core_share.period", period.unwrap_or(PERIOD))),
             1 => Holder::Spinner,
             _ => return None,
         };
         let share = CoreShare { thousandths, by };
         if let CpuLimit::Quota { time, period } = share.limit()
-            && (time < SHORTEST || period > LONGEST)
+            && (time < QUOTA_TIME_MIN || period > QUOTA_PERIOD_MAX)
         {
-            text.fault(format!(
+            renderer.fault(format!(
                 "core_share.period = {period:?}: a server would run for {time:?} of it; the kernel knows quotas of a \
                  millisecond or more in periods up to a second"
             ));
@@ -99,18 +99,20 @@ impl Experiment {
 impl FileReader<'_> {
     /// Checks the parts of cores: the load has a core of its own, and the parts on each core add up to one core at
     /// most.
-    pub(super) fn check_core_shares(&mut self, file: &ExperimentFile, all: &[Levels]) {
-        let has_share = |server: &&Spanned<ServerKeys>| server.get_ref().core_share.is_some();
-        let load = file.load.get_ref().core;
-        if let Some(at) = &file.core_share
-            && !file.server.iter().any(|it| has_share(&it))
+    pub(super) fn check_core_shares(&mut self, file: &ExperimentFile, cells: &[Levels]) {
+        let mut servers = file.server.iter();
+        if let Some(table) = &file.core_share
+            && servers.all(|server| server.get_ref().core_share.is_none())
         {
             let what = "[core_share] says how shares are held, and no server has a `core_share`";
-            self.fault(at, what.to_owned());
+            self.fault(table, what.to_owned());
         }
-        for server in file.server.iter().filter(has_share) {
+        let load_core = file.load.get_ref().core;
+        for server in &file.server {
             let keys = server.get_ref();
-            let share = keys.core_share.unwrap_or_default();
+            let Some(share) = keys.core_share else {
+                continue;
+            };
             if !(0.001..=0.999).contains(&share) {
                 let what =
                     format!("core_share = {share}: it is above 0 and below 1, in thousandths");
@@ -121,67 +123,70 @@ impl FileReader<'_> {
                 self.fault(server, what.to_owned());
                 continue;
             };
-            if load.is_none_or(|load| load == core) {
+            if load_core.is_none_or(|load_core| load_core == core) {
                 let what = "core_share: the load needs a core of its own; `core` of [load] is another than this server's";
                 self.fault(server, what.to_owned());
             }
-            for cell in all {
+            for cell in cells {
                 self.check_core(server, core, &file.server, cell);
             }
         }
     }
 
     /// Checks the servers of a cell that may run on `core`: each has a part of its core, and the parts on `core` add up
-    /// to one core at most.
+    /// to one core at most. Faults are reported at `server`.
     fn check_core(
         &mut self,
-        at: &Spanned<ServerKeys>,
+        server: &Spanned<ServerKeys>,
         core: usize,
         servers: &[Spanned<ServerKeys>],
         cell: &Levels,
     ) {
-        let is_there = |keys: &&ServerKeys| {
+        let is_in_cell = |keys: &&ServerKeys| {
             let is_left_out = !keys.unless.is_empty() && cells::matches(cell, &keys.unless);
             !is_left_out && cells::matches(cell, &keys.only)
         };
-        let of_cell = servers.iter().map(Spanned::get_ref).filter(is_there);
         let mut sum = 0.0;
-        for keys in of_cell {
-            match (keys.core, keys.core_share) {
-                (Some(other), Some(share)) if other == core => sum += share,
-                (Some(other), None) if other != core => {}
-                (_, Some(_)) => {}
-                (_, None) => {
+        for keys in servers.iter().map(Spanned::get_ref).filter(is_in_cell) {
+            // A server without a core may run on any.
+            let may_run_here = keys.core.is_none_or(|of_server| of_server == core);
+            match keys.core_share {
+                Some(share) if keys.core == Some(core) => sum += share,
+                None if may_run_here => {
                     let what = format!(
                         "core_share: {} may run on core {core}, too, and has no core_share",
                         keys.name
                     );
-                    self.fault(at, what);
+                    self.fault(server, what);
                 }
+                Some(_) | None => {}
             }
         }
+        // The sum of thousandths is not exact.
         if sum > 1.0005 {
             let what =
                 format!("core_share: the servers on core {core} have {sum:.2} of it together");
-            self.fault(at, what);
+            self.fault(server, what);
         }
     }
 }
 
-/// For each core whose servers are held by weights, the thousandths of it that no server has.
-pub(crate) fn left(
+/// For each core whose servers are held by weights, the thousandths of it that no server has. `servers` has the core
+/// and the share of each server.
+pub(crate) fn thousandths_left(
     servers: impl Iterator<Item = (Option<usize>, Option<CoreShare>)>,
 ) -> BTreeMap<usize, u32> {
-    let mut left = BTreeMap::new();
+    let mut left_by_core = BTreeMap::new();
     for (core, share) in servers {
-        let share = share.filter(|share| share.by == Holder::Spinner);
-        if let (Some(core), Some(share)) = (core, share) {
-            let left = left.entry(core).or_insert(1000_u32);
+        if let (Some(core), Some(share)) = (core, share)
+            && share.by == Holder::Spinner
+        {
+            let left = left_by_core.entry(core).or_insert(1000_u32);
             *left = left.saturating_sub(share.thousandths);
         }
     }
-    left.retain(|_, left| *left > 0);
-    left
+    left_by_core.retain(|_, left| *left > 0);
+    left_by_core
 }
 
 const QUOTA: &str = "quota";
@@ -189,8 +194,9 @@ const QUOTA: &str = "quota";
 /// The default period of quotas.
 const PERIOD: &str = "10ms";
 
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(1);
+/// The kernel's limits for quotas.
+const QUOTA_TIME_MIN: Duration = Duration::from_millis(1);
+const QUOTA_PERIOD_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -233,7 +239,7 @@ mod tests {
         let held =
             read("[core_share]\nby = \"{{ 'spinner' if factor.side == 'a' else 'quota' }}\"");
         assert_eq!(held[0].map(CoreShare::limit), Some(CpuLimit::Weight(400)));
-        let left = left(held.iter().map(|share| (Some(1), *share)));
+        let left = thousandths_left(held.iter().map(|share| (Some(1), *share)));
         assert_eq!(left, BTreeMap::from([(1, 100)]));
     }
 

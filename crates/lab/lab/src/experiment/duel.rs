@@ -23,11 +23,14 @@ impl Experiment {
     /// Whether a crowd of clients is connected to a cell's servers besides the load.
     fn has_crowd(&self, levels: &Levels) -> bool {
         let mut addresses = Addresses::new();
-        let mut servers = 0..self.servers();
-        let are_made =
-            servers.all(|number| check_server(self, levels, number, &mut addresses).is_ok());
-        let load = are_made.then(|| self.load(levels, &addresses).ok());
-        load.flatten().is_some_and(|load| load.crowd.is_some())
+        for number in 0..self.servers() {
+            if check_server(self, levels, number, &mut addresses).is_err() {
+                // The check of all templates reports this.
+                return false;
+            }
+        }
+        let load = self.load(levels, &addresses);
+        load.is_ok_and(|load| load.crowd.is_some())
     }
 }
 
@@ -37,41 +40,42 @@ impl FileReader<'_> {
     pub(super) fn match_up(&mut self, file: &mut ExperimentFile) {
         file.nest.clear();
         file.screen = None;
-        if let Some(keys) = file.duel.as_ref().map(|it| it.get_ref().clone()) {
-            self.replace(file, "duel", keys);
+        if let Some(table) = file.duel.clone() {
+            self.replace(file, "duel", table.into_inner());
         }
     }
 
     /// Checks that the cells of a duel can all be up at once, and that no cell has other work while another one is
-    /// measured.
-    pub(super) fn check_duel(&mut self, at: &Spanned<LoadKeys>, experiment: &Experiment) {
+    /// measured. Faults are reported at `load`.
+    pub(super) fn check_duel(&mut self, load: &Spanned<LoadKeys>, experiment: &Experiment) {
         if !experiment.is_duel {
             return;
         }
+        let mut cells = experiment.cells.iter();
+        let has_crowd = cells.any(|levels| experiment.has_crowd(levels));
         let mut published = experiment.as_published.iter();
-        let going_on = [
-            (
-                "`crowd`",
-                experiment.cells.iter().any(|it| experiment.has_crowd(it)),
-            ),
+        let other_work = [
+            ("`crowd`", has_crowd),
             ("`shares`", !experiment.shares().is_empty()),
             ("[[beside]]", !experiment.beside.is_empty()),
             ("[[action]]", !experiment.action.is_empty()),
             ("`every_round`", published.any(|run| run.is_every_round)),
         ];
-        for (what, _) in going_on.into_iter().filter(|(_, is_there)| *is_there) {
-            let what = format!(
-                "{what} does not go with a duel, whose tiers are measured in short blocks in turn"
-            );
-            self.fault(at, what);
+        for (key, is_there) in other_work {
+            if is_there {
+                let what = format!(
+                    "{key} does not go with a duel, whose tiers are measured in short blocks in turn"
+                );
+                self.fault(load, what);
+            }
         }
-        let cells = experiment.cells.len();
-        if !(2..=CELLS_MAX).contains(&cells) {
+        let count = experiment.cells.len();
+        if !(2..=CELLS_MAX).contains(&count) {
             let what = format!(
-                "a duel has from 2 to {CELLS_MAX} cells, since all are up at once, and there are {cells}: [duel] names \
+                "a duel has from 2 to {CELLS_MAX} cells, since all are up at once, and there are {count}: [duel] names \
                  levels of factors, as [quick] does"
             );
-            self.fault(at, what);
+            self.fault(load, what);
         }
     }
 }

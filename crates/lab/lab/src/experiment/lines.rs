@@ -7,91 +7,122 @@ use std::collections::BTreeMap;
 
 use catamaran_tier::Kind;
 
-use super::Experiment;
 use super::check::PreparedServer;
-use super::claims::{Contrast, names_in};
+use super::claims::factors_in;
+use super::{Experiment, Levels};
 
-/// The kind of a server, and those of its settings that are compared.
-type CellSettings = (String, BTreeMap<String, String>);
+/// Those settings of a server that are compared.
+struct ComparedSettings {
+    /// The kind of server: the name of its target.
+    target: String,
+    /// The values by the names of the parameters.
+    values: BTreeMap<String, String>,
+}
 
-/// Finds faults of servers, each with the server's number; `made` has the servers of each cell.
+/// Finds faults of servers, each with the server's number; `cells` has the servers of each cell.
 pub(super) fn check(
     experiment: &Experiment,
-    made: &[Vec<Option<PreparedServer>>],
+    cells: &[Vec<Option<PreparedServer>>],
 ) -> Vec<(usize, String)> {
-    let compared = |cell: &Vec<Option<PreparedServer>>| -> Vec<_> {
-        let servers = cell.iter();
-        servers.map(|made| made.as_ref().map(compared)).collect()
-    };
-    let made: Vec<Vec<Option<CellSettings>>> = made.iter().map(compared).collect();
+    let mut settings = Vec::new();
+    for cell in cells {
+        let of_cell = cell
+            .iter()
+            .map(|server| server.as_ref().map(ComparedSettings::of));
+        settings.push(of_cell.collect::<Vec<_>>());
+    }
     let mut found: Vec<(usize, String)> = Vec::new();
     let cases = experiment.claims.iter().flat_map(|claim| &claim.cases);
-    for Contrast { above, below } in cases.flat_map(|case| &case.contrasts) {
-        for (above, below) in above.iter().zip(below) {
-            for (number, (one, other)) in made[*above].iter().zip(&made[*below]).enumerate() {
-                let (Some(one), Some(other)) = (one, other) else {
+    for contrast in cases.flat_map(|case| &case.contrasts) {
+        for (above, below) in contrast.above.iter().zip(&contrast.below) {
+            let varied = varied_factors(&experiment.cells[*above], &experiment.cells[*below]);
+            let pairs = settings[*above].iter().zip(&settings[*below]);
+            for (number, pair) in pairs.enumerate() {
+                let (Some(server_above), Some(server_below)) = pair else {
                     continue;
                 };
-                let varied: Vec<&String> = experiment.cells[*above]
-                    .iter()
-                    .filter(|(name, level)| experiment.cells[*below].get(*name) != Some(*level))
-                    .map(|(name, _)| name)
-                    .collect();
-                let set = &experiment.servers[number].set;
-                let is_varied = |name: &str| {
-                    let text = set.get(name).map(ToString::to_string);
-                    is_varied_by(&text.unwrap_or_default(), &varied)
+                let templates = &experiment.servers[number].set;
+                let may_differ = |param: &str| {
+                    let template = templates.get(param).map(ToString::to_string);
+                    is_varied_by(&template.unwrap_or_default(), &varied)
                 };
-                let fault = differing(one, other, is_varied);
+                let fault = server_above.difference(server_below, may_differ);
                 found.extend(fault.map(|what| (number, what)));
             }
         }
     }
+    // Several contrasts have the same servers.
     found.sort();
     found.dedup();
     found
 }
 
+/// The names of the factors in which two cells differ.
+fn varied_factors<'a>(above: &'a Levels, below: &Levels) -> Vec<&'a String> {
+    let mut factors = Vec::new();
+    for (name, level) in above {
+        if below.get(name) != Some(level) {
+            factors.push(name);
+        }
+    }
+    factors
+}
+
 /// Whether a parameter's template names one of the factors in which two cells differ.
 fn is_varied_by(template: &str, varied: &[&String]) -> bool {
-    let named = names_in(template);
-    named.iter().any(|factor| varied.contains(&factor))
+    let factors = factors_in(template);
+    factors.iter().any(|factor| varied.contains(&factor))
 }
 
-/// The parameters in which two servers differ, without those for which `is_varied` returns true.
-fn differing(
-    one: &CellSettings,
-    other: &CellSettings,
-    is_varied: impl Fn(&str) -> bool,
-) -> Option<String> {
-    if one.0 == other.0 {
-        return None;
+impl ComparedSettings {
+    /// The settings that decide how the server works: counts, times and choices, but not texts such as paths.
+    fn of(server: &PreparedServer) -> Self {
+        let is_compared = |name: &str| {
+            let mut params = server.target.params();
+            params.any(|param| {
+                let is_choice = !param.values.is_empty();
+                let is_number = matches!(param.kind, Kind::Count | Kind::Duration);
+                param.name == name && (is_choice || is_number)
+            })
+        };
+        let mut values = BTreeMap::new();
+        for (name, value) in server.settings.iter() {
+            if is_compared(name) {
+                values.insert(name.to_owned(), value);
+            }
+        }
+        Self {
+            target: server.server.target.clone(),
+            values,
+        }
     }
-    let both = one.1.iter().filter_map(|(name, one)| {
-        let other = other.1.get(name)?;
-        (one != other && !is_varied(name)).then(|| format!("{name} ({one}, {other})"))
-    });
-    let both: Vec<String> = both.collect();
-    (!both.is_empty()).then(|| {
-        format!(
-            "{} and {} also differ in: {}; `set` makes them alike, or says which factor varies them",
-            one.0,
-            other.0,
-            both.join(", ")
-        )
-    })
-}
 
-fn compared(made: &PreparedServer) -> CellSettings {
-    let is_said = |name: &str| {
-        made.target.params().any(|param| {
-            param.name == name
-                && (!param.values.is_empty() || matches!(param.kind, Kind::Count | Kind::Duration))
-        })
-    };
-    let values = made.settings.iter().filter(|(name, _)| is_said(name));
-    let values = values.map(|(name, value)| (name.to_owned(), value));
-    (made.server.target.clone(), values.collect())
+    /// A message on the parameters in which two servers of different kinds differ, without those that may differ;
+    /// `None`: there are none.
+    fn difference(&self, other: &Self, may_differ: impl Fn(&str) -> bool) -> Option<String> {
+        if self.target == other.target {
+            return None;
+        }
+        let mut params = Vec::new();
+        for (name, value) in &self.values {
+            // Only parameters that both kinds of server have can be set alike.
+            if let Some(of_other) = other.values.get(name)
+                && value != of_other
+                && !may_differ(name)
+            {
+                params.push(format!("{name} ({value}, {of_other})"));
+            }
+        }
+        if params.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{} and {} also differ in: {}; `set` makes them alike, or says which factor varies them",
+            self.target,
+            other.target,
+            params.join(", ")
+        ))
+    }
 }
 
 #[cfg(test)]

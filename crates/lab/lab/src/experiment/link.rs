@@ -17,13 +17,15 @@ impl FileReader<'_> {
         let mut servers: Vec<Spanned<ServerKeys>> = Vec::new();
         for server in std::mem::take(&mut file.server) {
             if let Some(link) = &server.get_ref().link {
-                let is_before = |name: &String| servers.iter().any(|it| it.get_ref().name == *name);
+                let is_before =
+                    |name: &String| servers.iter().any(|before| before.get_ref().name == *name);
                 if let Some(name) = link.to.all().iter().find(|name| !is_before(name)) {
                     let what =
                         format!("`link` leads to {name}, which is no server before this one");
                     self.fault(&server, what);
                 }
-                let keys = of(server.get_ref(), link);
+                // Faults of the link are reported at the server that has it.
+                let keys = link_keys(server.get_ref(), link);
                 servers.push(Spanned::new(server.span(), keys));
             }
             servers.push(server);
@@ -33,7 +35,7 @@ impl FileReader<'_> {
 }
 
 /// The keys of the server that is the link from `server` to those in `link.to`.
-fn of(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
+fn link_keys(server: &ServerKeys, link: &LinkKeys) -> ServerKeys {
     ServerKeys {
         name: name(server),
         target: "link".to_owned(),
@@ -61,51 +63,54 @@ pub(super) fn hides(server: &ServerKeys, behind: &ServerKeys) -> bool {
 
 /// The setting `to` of a link: its name and value, the URLs of all servers behind the link, separated by spaces. `None`
 /// if the server is not a link.
-pub(super) fn ends(server: &ServerKeys, addresses: &Addresses) -> Option<(String, String)> {
-    let behind = server
-        .leads_to
-        .iter()
-        .filter_map(|name| addresses.get(name));
-    let urls: Vec<&str> = behind
-        .flat_map(BTreeMap::values)
-        .map(String::as_str)
-        .collect();
-    (!server.leads_to.is_empty()).then(|| ("to".to_owned(), urls.join(" ")))
+pub(super) fn to_setting(server: &ServerKeys, addresses: &Addresses) -> Option<(String, String)> {
+    if server.leads_to.is_empty() {
+        return None;
+    }
+    let mut urls = Vec::new();
+    for name in &server.leads_to {
+        if let Some(ports) = addresses.get(name) {
+            urls.extend(ports.values().map(String::as_str));
+        }
+    }
+    Some(("to".to_owned(), urls.join(" ")))
 }
 
 /// The addresses that a server connects to: those of its link in place of those behind the link.
-pub(super) fn seen<'a>(server: &ServerKeys, addresses: &'a Addresses) -> Cow<'a, Addresses> {
+pub(super) fn addresses_for<'a>(
+    server: &ServerKeys,
+    addresses: &'a Addresses,
+) -> Cow<'a, Addresses> {
     let Some(link) = &server.link else {
         return Cow::Borrowed(addresses);
     };
-    let of_link = addresses.get(&name(server));
-    let ends = of_link.and_then(|ports| ports.values().next());
-    let mut ends = ends.into_iter().flat_map(|urls| urls.split(' '));
-    let mut seen = addresses.clone();
+    // The link has one port, with a URL for each URL behind it, in the order of [`to_setting`].
+    let link_ports = addresses.get(&name(server));
+    let link_urls = link_ports.and_then(|ports| ports.values().next());
+    let mut link_urls = link_urls.into_iter().flat_map(|urls| urls.split(' '));
+    let mut replaced = addresses.clone();
     for name in link.to.all() {
-        for urls in seen
-            .get_mut(name)
-            .into_iter()
-            .flat_map(BTreeMap::values_mut)
-        {
-            let through = urls.split(' ').map(|url| through(url, ends.next()));
-            *urls = through.collect::<Vec<_>>().join(" ");
+        let Some(ports) = replaced.get_mut(name) else {
+            continue;
+        };
+        for urls in ports.values_mut() {
+            let by_link = urls.split(' ').map(|url| through(url, link_urls.next()));
+            *urls = by_link.collect::<Vec<_>>().join(" ");
         }
     }
-    Cow::Owned(seen)
+    Cow::Owned(replaced)
 }
 
-/// Replaces host and port of `url` by those of `end`, the address of the link. `None` leaves the URL as it is: while a
-/// file is only checked, no process has an address.
-fn through(url: &str, end: Option<&str>) -> String {
-    let parts = (
-        url.split_once("://"),
-        end.and_then(|end| end.split_once("://")),
-    );
-    match parts {
-        (Some((scheme, _)), Some((_, address))) => format!("{scheme}://{address}"),
-        _ => url.to_owned(),
+/// Replaces host and port of `url` by those of `link_url`. `None` leaves the URL as it is: while a file is only
+/// checked, no process has an address.
+fn through(url: &str, link_url: Option<&str>) -> String {
+    let link_address = link_url.and_then(|link_url| link_url.split_once("://"));
+    if let Some((scheme, _)) = url.split_once("://")
+        && let Some((_, address)) = link_address
+    {
+        return format!("{scheme}://{address}");
     }
+    url.to_owned()
 }
 
 #[cfg(test)]

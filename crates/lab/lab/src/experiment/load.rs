@@ -5,7 +5,7 @@ use std::time::Duration;
 use catamaran_tier::{BROWSER_FIELDS, Job, Priority};
 use catamaran_toml_file::report::{Finding, Report};
 
-use super::file::{CrowdKeys, LoadKeys, Restart, ServerKeys};
+use super::file::{CrowdKeys, LoadKeys, Restart};
 use super::template::{Addresses, TemplateNames, render};
 use super::{CellServer, Expect, Experiment, Level, Levels, link};
 
@@ -110,8 +110,8 @@ impl CrowdKind {
     /// The name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
-        found.map_or("", |(name, _)| name)
+        let entry = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        entry.map_or("", |(name, _)| name)
     }
 }
 
@@ -150,37 +150,31 @@ impl Experiment {
         if is_left_out || !matches(cell, &keys.only) {
             return Ok(None);
         }
-        let seen = link::seen(keys, addresses);
-        let mut text = Texts::new(cell, &seen);
-        let ServerKeys {
-            name,
-            target,
-            core,
-            set,
-            restart,
-            ..
-        } = keys;
-        let target = text.render(target);
-        let set = set.iter();
-        let set = set
-            .map(|(key, value)| (key.clone(), text.level(value)))
-            .chain(link::ends(keys, addresses))
-            .collect();
-        let crowd = self.load.crowd.as_ref();
-        let has_crowd = crowd.is_some_and(|it| text.number("crowd.clients", &it.clients) > 0);
-        let core_share = self.core_share(keys, &mut text);
-        text.or(Some(CellServer {
-            name: name.clone(),
+        let addresses_behind = link::addresses_for(keys, addresses);
+        let mut renderer = CellRenderer::new(cell, &addresses_behind);
+        let target = renderer.render(&keys.target);
+        let mut set = Vec::new();
+        for (name, value) in &keys.set {
+            set.push((name.clone(), renderer.level(value)));
+        }
+        set.extend(link::to_setting(keys, addresses));
+        let has_crowd = match &self.load.crowd {
+            Some(crowd) => renderer.number("crowd.clients", &crowd.clients) > 0,
+            None => false,
+        };
+        let core_share = self.core_share(keys, &mut renderer);
+        renderer.or(Some(CellServer {
+            name: keys.name.clone(),
             target,
             set,
-            core: *core,
+            core: keys.core,
             core_share,
-            rounds: match restart {
+            rounds: match keys.restart {
                 Restart::Never => usize::MAX,
                 // A crowd has made the server allocate memory that the next crowd would reuse.
                 _ if has_crowd => 0,
                 Restart::Round => 1,
-                Restart::Rounds(rounds) => *rounds,
+                Restart::Rounds(rounds) => rounds,
             },
         }))
     }
@@ -190,56 +184,54 @@ impl Experiment {
     /// # Errors
     /// A template does not render, or not to a valid value; the report has all faults.
     pub fn load(&self, cell: &Levels, addresses: &Addresses) -> Result<Load, Report> {
-        let mut text = Texts::new(cell, addresses);
+        let mut renderer = CellRenderer::new(cell, addresses);
         let keys = &self.load;
         let load = Load {
-            url: text.render(&keys.url),
+            url: renderer.render(&keys.url),
             core: keys.core,
             preempts: keys.preempts,
-            clients: text.number("clients", &keys.clients),
-            keep_alive: text.is_on("keep_alive", &keys.keep_alive),
-            http: match text.one_of("http", &keys.http, &["1.1", "1.0", "2"]) {
+            clients: renderer.number("clients", &keys.clients),
+            keep_alive: renderer.is_on("keep_alive", &keys.keep_alive),
+            http: match renderer.one_of("http", &keys.http, &["1.1", "1.0", "2"]) {
                 1 => HttpVersion::Http1_0,
                 2 => HttpVersion::Http2,
                 _ => HttpVersion::Http1_1,
             },
-            headers: text.headers(keys),
-            time: text.duration("time", &keys.time),
+            headers: renderer.headers(keys),
+            time: renderer.duration("time", &keys.time),
             warm: (
-                text.duration("warm.at_least", &keys.warm.at_least),
-                text.duration("warm.at_most", &keys.warm.at_most),
+                renderer.duration("warm.at_least", &keys.warm.at_least),
+                renderer.duration("warm.at_most", &keys.warm.at_most),
             ),
-            first_warm: keys
-                .warm
-                .first
-                .as_ref()
-                .map_or(Duration::ZERO, |first| text.duration("warm.first", first)),
+            first_warm: keys.warm.first.as_ref().map_or(Duration::ZERO, |first| {
+                renderer.duration("warm.first", first)
+            }),
             rate: keys
                 .rate
                 .as_ref()
-                .map(|rate| text.number("rate", rate) as f64),
+                .map(|rate| renderer.number("rate", rate) as f64),
             shares: keys.shares.clone(),
             post_bytes: keys
                 .post_bytes
                 .as_ref()
-                .map_or(0, |bytes| text.number("post_bytes", bytes)),
-            crowd: keys.crowd.as_ref().and_then(|crowd| text.crowd(crowd)),
+                .map_or(0, |bytes| renderer.number("post_bytes", bytes)),
+            crowd: keys.crowd.as_ref().and_then(|crowd| renderer.crowd(crowd)),
             varies: self
                 .expect
                 .varies
                 .as_ref()
-                .is_some_and(|varies| text.is_on("varies", varies)),
+                .is_some_and(|varies| renderer.is_on("varies", varies)),
         };
         if let Some(share) = load
             .shares
             .iter()
             .find(|share| **share <= 0.0 || **share >= 1.0)
         {
-            text.fault(format!(
+            renderer.fault(format!(
                 "shares has {share}: a share is above 0 and below 1"
             ));
         }
-        text.or(load)
+        renderer.or(load)
     }
 
     /// The loads of a cell besides the main one, with the main one's core, times and HTTP version.
@@ -248,21 +240,21 @@ impl Experiment {
     /// The same as of [`Experiment::load`].
     pub fn beside(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Load>, Report> {
         let main = self.load(cell, addresses)?;
-        let mut text = Texts::new(cell, addresses);
+        let mut renderer = CellRenderer::new(cell, addresses);
         let mut loads = Vec::new();
         for keys in &self.beside {
             loads.push(Load {
-                url: text.render(&keys.url),
-                clients: text.number("clients", &keys.clients),
-                keep_alive: text.is_on("keep_alive", &keys.keep_alive),
-                rate: Some(text.number("rate", &keys.rate) as f64),
+                url: renderer.render(&keys.url),
+                clients: renderer.number("clients", &keys.clients),
+                keep_alive: renderer.is_on("keep_alive", &keys.keep_alive),
+                rate: Some(renderer.number("rate", &keys.rate) as f64),
                 shares: Vec::new(),
                 post_bytes: 0,
                 crowd: None,
                 ..main.clone()
             });
         }
-        text.or(loads)
+        renderer.or(loads)
     }
 
     /// The actions that are repeated on the servers of a cell while load is on them.
@@ -270,21 +262,22 @@ impl Experiment {
     /// # Errors
     /// The same as of [`Experiment::load`].
     pub fn acts(&self, cell: &Levels, addresses: &Addresses) -> Result<Vec<Act>, Report> {
-        let mut text = Texts::new(cell, addresses);
+        let mut renderer = CellRenderer::new(cell, addresses);
         let mut acts = Vec::new();
         for keys in &self.action {
-            let what = Level::Text(keys.what.clone());
-            let place = text.one_of("do", &what, &["none", "reload", "upgrade"]);
-            let every = text.duration("every", &keys.every);
-            if place > 0 {
+            let action = Level::Text(keys.what.clone());
+            let index = renderer.one_of("do", &action, &["none", "reload", "upgrade"]);
+            // An interval that is not valid is a fault also in a cell without actions.
+            let every = renderer.duration("every", &keys.every);
+            if index > 0 {
                 acts.push(Act {
                     server: keys.server.clone(),
-                    is_upgrade: place == 2,
+                    is_upgrade: index == 2,
                     every,
                 });
             }
         }
-        text.or(acts)
+        renderer.or(acts)
     }
 
     /// The status, length and other properties that the responses of a cell should have.
@@ -292,37 +285,42 @@ impl Experiment {
     /// # Errors
     /// A template does not render, or not to a valid value; the report has all faults.
     pub fn expect(&self, cell: &Levels, addresses: &Addresses) -> Result<Expect, Report> {
-        let mut text = Texts::new(cell, addresses);
+        let mut renderer = CellRenderer::new(cell, addresses);
         let keys = &self.expect;
-        let body_bytes = keys.body_bytes.as_ref().and_then(|level| {
-            let is_any = text.level(level) == ANY;
-            (!is_any).then(|| text.number("body_bytes", level))
-        });
+        let body_bytes = match &keys.body_bytes {
+            Some(level) if renderer.level(level) != ANY => {
+                Some(renderer.number("body_bytes", level))
+            }
+            _ => None,
+        };
         let mut number =
-            |name, level: &Option<Level>| level.as_ref().map(|it| text.number(name, it));
+            |name, level: &Option<Level>| level.as_ref().map(|level| renderer.number(name, level));
         let status = number("status", &keys.status);
         let expect = Expect {
             status: status.and_then(|status| u16::try_from(status).ok()),
             body_bytes,
             kept_requests_max: number("kept_requests", &keys.kept_requests).unwrap_or(0),
-            kept: keys.kept.as_ref().map(|level| text.is_on("kept", level)),
+            kept: keys
+                .kept
+                .as_ref()
+                .map(|level| renderer.is_on("kept", level)),
             delay_ms: keys
                 .delay
                 .as_ref()
-                .map(|delay| text.duration("delay", delay).as_secs_f64() * 1000.0),
+                .map(|delay| renderer.duration("delay", delay).as_secs_f64() * 1000.0),
             rare: 0.0,
         };
-        text.or(expect)
+        renderer.or(expect)
     }
 }
 
 /// Renders the templates of one cell and collects the faults; a text with a fault becomes empty.
-pub(super) struct Texts<'a> {
+pub(super) struct CellRenderer<'a> {
     names: TemplateNames<'a>,
     report: Report,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> CellRenderer<'a> {
     pub(super) fn new(cell: &'a Levels, addresses: &'a Addresses) -> Self {
         Self {
             names: TemplateNames {
@@ -362,8 +360,8 @@ impl<'a> Texts<'a> {
     /// The index in `words` of the rendered level; 0 after a fault.
     pub(super) fn one_of(&mut self, name: &str, level: &Level, words: &[&str]) -> usize {
         let text = self.level(level);
-        let place = words.iter().position(|word| *word == text);
-        place.unwrap_or_else(|| {
+        let index = words.iter().position(|word| *word == text);
+        index.unwrap_or_else(|| {
             self.fault(format!("{name} = {text}: it is {}", words.join(" or ")));
             0
         })
@@ -377,16 +375,18 @@ impl<'a> Texts<'a> {
         })
     }
 
+    /// The crowd; `None` if its kind is `none` or it has no clients.
     fn crowd(&mut self, keys: &CrowdKeys) -> Option<Crowd> {
-        let kind = Level::Text(keys.kind.clone());
-        let place = self.one_of("crowd.kind", &kind, &["none", "idle", "drip", "sip"]);
+        let word = Level::Text(keys.kind.clone());
+        let index = self.one_of("crowd.kind", &word, &["none", "idle", "drip", "sip"]);
         let clients = self.number("crowd.clients", &keys.clients);
         let every = match keys.every.as_str() {
             "never" => None,
             every => Some(self.duration("crowd.every", every)),
         };
         let url = keys.url.as_ref().map(|url| self.render(url));
-        let (_, kind) = CrowdKind::ALL[place.checked_sub(1)?];
+        // `none` is before the kinds.
+        let (_, kind) = CrowdKind::ALL[index.checked_sub(1)?];
         (clients > 0).then_some(Crowd {
             kind,
             clients,
@@ -398,26 +398,24 @@ impl<'a> Texts<'a> {
 
     /// The header fields: the browser's if the file asks for them, then the experiment's own.
     fn headers(&mut self, keys: &LoadKeys) -> Vec<String> {
-        let head = match self.one_of("head", &keys.head, &["bare", "browser"]) {
-            1 => &BROWSER_FIELDS[..],
-            _ => &[],
+        let mut fields = match self.one_of("head", &keys.head, &["bare", "browser"]) {
+            1 => BROWSER_FIELDS.map(str::to_owned).to_vec(),
+            _ => Vec::new(),
         };
-        let own: Vec<String> = keys
-            .headers
-            .iter()
-            .map(|field| self.render(field))
-            .collect();
-        let own = own.into_iter().filter(|field| !field.is_empty());
-        head.iter()
-            .map(|&field| field.to_owned())
-            .chain(own)
-            .collect()
+        for template in &keys.headers {
+            let field = self.render(template);
+            if !field.is_empty() {
+                fields.push(field);
+            }
+        }
+        fields
     }
 
     pub(super) fn fault(&mut self, what: String) {
         self.report.push(Finding::absence(what));
     }
 
+    /// Returns `value`, or the faults if there are any.
     pub(super) fn or<T>(self, value: T) -> Result<T, Report> {
         self.report.or(value)
     }

@@ -14,22 +14,27 @@ impl FileReader<'_> {
     /// The figures of one `[[published]]` table: one for a text, or one for each row of a table.
     pub(super) fn published(
         &mut self,
-        at: &Spanned<PublishedKeys>,
+        entry: &Spanned<PublishedKeys>,
         factors: &[Factor],
         cells: &[Levels],
     ) -> Vec<PublishedRun> {
-        let keys = at.get_ref();
-        if keys.text.is_some() != keys.table.is_empty() {
-            self.fault(at, "published figures are a `text` or a `table`".to_owned());
+        let keys = entry.get_ref();
+        let has_table = !keys.table.is_empty();
+        if keys.text.is_some() == has_table {
+            self.fault(
+                entry,
+                "published figures are a `text` or a `table`".to_owned(),
+            );
         }
         if keys.note.is_some() && keys.text.is_none() {
-            self.fault(at, "a `note` is of a text, or of a row".to_owned());
+            self.fault(entry, "a `note` is of a text, or of a row".to_owned());
         }
-        self.check_stand_ins(at, factors);
-        let text = keys.text.as_ref();
-        let text = text.and_then(|name| {
-            let text = self.text_of(at, name)?;
-            Some(PublishedRun {
+        self.check_stand_ins(entry, factors);
+        let mut runs = Vec::new();
+        if let Some(name) = &keys.text
+            && let Some(text) = self.text_of(entry, name)
+        {
+            runs.push(PublishedRun {
                 cell: keys.cell.clone(),
                 how: keys.how,
                 says: String::new(),
@@ -37,12 +42,10 @@ impl FileReader<'_> {
                 figures: PublishedFigure::Text(text),
                 note: keys.note.clone(),
                 requests: keys.requests,
-            })
-        });
-        let rows = keys.table.iter();
-        let mut runs: Vec<PublishedRun> = text.into_iter().collect();
-        for row in rows {
-            runs.extend(self.row(at, row, factors, cells));
+            });
+        }
+        for row in &keys.table {
+            runs.push(self.row(entry, row, factors, cells));
         }
         runs
     }
@@ -50,22 +53,21 @@ impl FileReader<'_> {
     /// Reads a row of a published table. A row with `level` is a ratio, any other is a rate.
     fn row(
         &mut self,
-        at: &Spanned<PublishedKeys>,
+        entry: &Spanned<PublishedKeys>,
         row: &RowKeys,
         factors: &[Factor],
         cells: &[Levels],
-    ) -> Option<PublishedRun> {
-        let keys = at.get_ref();
+    ) -> PublishedRun {
+        let keys = entry.get_ref();
         let ours = |theirs: &Levels| stand_in(theirs, &keys.stands);
         let mut cell = keys.cell.clone();
         cell.extend(ours(&row.cell));
         let (level, over) = (ours(&row.level), ours(&row.over));
-        self.check_named(at, factors, &[&cell, &level, &over]);
+        self.check_named(entry, factors, &[&cell, &level, &over]);
         let interval = row.low.zip(row.high).map(|(low, high)| [low, high]);
-        let named = words(&row.cell, &keys.stands);
         let is_ratio = !level.is_empty();
         let figures = if is_ratio {
-            let side = |side: &Levels| {
+            let cell_number = |side: &Levels| {
                 let mut wanted = cell.clone();
                 wanted.extend(side.clone());
                 cells.iter().position(|cell| matches(cell, &wanted))
@@ -73,7 +75,7 @@ impl FileReader<'_> {
             PublishedFigure::Ratio {
                 ratio: row.ratio,
                 interval,
-                cells: side(&level).zip(side(&over)).map(Into::into),
+                cells: cell_number(&level).zip(cell_number(&over)).map(Into::into),
                 claim: row.claim.clone(),
             }
         } else {
@@ -82,51 +84,37 @@ impl FileReader<'_> {
                 interval,
             }
         };
-        let says = match &row.says {
-            Some(says) => says.clone(),
-            None if is_ratio => {
-                let (level, over) = (
-                    words(&row.level, &keys.stands),
-                    words(&row.over, &keys.stands),
-                );
-                format!("{level} over {over} {named}").trim().to_owned()
-            }
-            None => named,
-        };
-        Some(PublishedRun {
+        PublishedRun {
             cell: if is_ratio { Levels::new() } else { cell },
             how: keys.how,
-            says,
+            says: row_words(row, &keys.stands),
             name: keys.says.clone(),
             figures,
             note: row.note.clone(),
             requests: None,
-        })
+        }
     }
 
     /// Checks that the levels that stand for levels of the source exist.
-    fn check_stand_ins(&mut self, at: &Spanned<PublishedKeys>, factors: &[Factor]) {
-        for (factor, stands) in &at.get_ref().stands {
-            for level in stands.values() {
-                let one = Levels::from([(factor.clone(), level.clone())]);
-                self.check_named(at, factors, &[&one]);
-            }
+    fn check_stand_ins(&mut self, entry: &Spanned<PublishedKeys>, factors: &[Factor]) {
+        for (factor, stands) in &entry.get_ref().stands {
+            self.check_levels_of(entry, factors, factor, stands.values());
         }
     }
 
     /// Reads a published run to repeat; `None` after a fault.
     pub(super) fn as_published(
         &mut self,
-        at: &Spanned<AsPublishedKeys>,
+        entry: &Spanned<AsPublishedKeys>,
         is_quick: bool,
     ) -> Option<OriginalRun> {
-        let keys = at.get_ref();
+        let keys = entry.get_ref();
         let (name, text) = match (&keys.text, &keys.says, &keys.printed) {
-            (Some(name), None, None) => (name.clone(), self.text_of(at, name)?.to_owned()),
+            (Some(name), None, None) => (name.clone(), self.text_of(entry, name)?.to_owned()),
             (None, Some(says), Some(printed)) => (says.clone(), printed.clone()),
             _ => {
                 let what = "a published run has `text`, or `says` and `printed`";
-                self.fault(at, what.to_owned());
+                self.fault(entry, what.to_owned());
                 return None;
             }
         };
@@ -152,53 +140,71 @@ impl FileReader<'_> {
 
     /// Checks that a run with `again` comes directly after one on the same servers with the same settings.
     pub(super) fn check_again(&mut self, runs: &[Spanned<AsPublishedKeys>]) {
-        for (number, at) in runs.iter().enumerate() {
-            let keys = at.get_ref();
-            let before = number.checked_sub(1).map(|before| runs[before].get_ref());
-            let has_same = before.is_some_and(|it| (&it.cell, &it.set) == (&keys.cell, &keys.set));
-            if keys.again && !has_same {
+        let mut before: Option<&AsPublishedKeys> = None;
+        for run in runs {
+            let keys = run.get_ref();
+            let has_same_servers =
+                before.is_some_and(|other| other.cell == keys.cell && other.set == keys.set);
+            if keys.again && !has_same_servers {
                 let what = "`again` uses the servers of the run before it, and that run has another `cell` or `set`";
-                self.fault(at, what.to_owned());
+                self.fault(run, what.to_owned());
             }
+            before = Some(keys);
         }
     }
 
-    fn text_of<T>(&mut self, at: &Spanned<T>, name: &str) -> Option<&'static str> {
-        let found = BUILTIN.iter().find(|(known, _)| *known == name);
-        if found.is_none() {
-            self.fault(at, format!("no published text `{name}`"));
-        }
-        found.map(|(_, text)| *text)
+    /// The built-in published text `name`; a fault is reported at `entry`.
+    fn text_of<T>(&mut self, entry: &Spanned<T>, name: &str) -> Option<&'static str> {
+        let Some((_, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {
+            self.fault(entry, format!("no published text `{name}`"));
+            return None;
+        };
+        Some(text)
     }
 }
 
+/// By factor and level of the source, the level of ours that stands for it.
 type StandIns = BTreeMap<String, BTreeMap<String, Level>>;
+
+/// The level of ours that stands for a level of the source; `None`: the file has the same level.
+fn stand_in_for<'a>(factor: &str, level: &Level, stands: &'a StandIns) -> Option<&'a Level> {
+    stands.get(factor)?.get(&level.to_string())
+}
 
 /// Replaces levels of the source by the levels of the file that stand for them.
 fn stand_in(theirs: &Levels, stands: &StandIns) -> Levels {
-    let theirs = theirs.iter();
-    theirs
-        .map(|(factor, level)| {
-            let ours = stands
-                .get(factor)
-                .and_then(|of_factor| of_factor.get(&level.to_string()));
-            (factor.clone(), ours.unwrap_or(level).clone())
-        })
-        .collect()
+    let mut levels = theirs.clone();
+    for (factor, level) in &mut levels {
+        if let Some(ours) = stand_in_for(factor, level, stands) {
+            *level = ours.clone();
+        }
+    }
+    levels
+}
+
+/// A row of a table in words: its own, or those of its levels.
+fn row_words(row: &RowKeys, stands: &StandIns) -> String {
+    if let Some(says) = &row.says {
+        return says.clone();
+    }
+    let cell = words(&row.cell, stands);
+    if row.level.is_empty() {
+        return cell;
+    }
+    let (level, over) = (words(&row.level, stands), words(&row.over, stands));
+    format!("{level} over {over} {cell}").trim().to_owned()
 }
 
 /// Levels of the source in words, such as `mpm=worker (here event)`.
 fn words(theirs: &Levels, stands: &StandIns) -> String {
-    let words = theirs.iter().map(|(factor, level)| {
-        let ours = stands
-            .get(factor)
-            .and_then(|of_factor| of_factor.get(&level.to_string()));
-        match ours {
+    let mut words = Vec::new();
+    for (factor, level) in theirs {
+        words.push(match stand_in_for(factor, level, stands) {
             Some(ours) => format!("{factor}={level} (here {ours})"),
             None => format!("{factor}={level}"),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
+        });
+    }
+    words.join(" ")
 }
 
 /// The most requests of a published run in the short form.

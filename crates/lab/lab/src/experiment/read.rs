@@ -15,8 +15,8 @@ use super::file::{
 };
 use super::template::Addresses;
 use super::{
-    CountPlan, Experiment, Factor, Form, Levels, MARGIN, OriginalRun, ROUNDS_MAX, ROUNDS_MIN,
-    cells, lines,
+    CountPlan, Experiment, Factor, Form, Level, Levels, MARGIN, OriginalRun, ROUNDS_MAX,
+    ROUNDS_MIN, cells, lines,
 };
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
@@ -58,25 +58,26 @@ impl FileReader<'_> {
         if form.is_duel {
             file.form = FileForm::Duel;
         }
-        let all = factors(&file.factor);
-        self.check_levels(&file, &all);
+        // The names in a file are checked by all of its levels, also those that the form leaves out.
+        let all_factors = factors(&file.factor);
+        self.check_levels(&file, &all_factors);
         let is_reduced = self.reduce(&mut file, is_quick);
         let has_all_levels = self.leave_out(&mut file, &modules) && !is_reduced;
         let factors = factors(&file.factor);
-        let exceptions = file.except.iter().flat_map(|it| it.get_ref().all());
-        let cells = cells::combine(&factors, &exceptions.collect::<Vec<_>>());
-        let (cells, screen) = self.screen(&file, cells, is_quick);
+        let exceptions = file.except.iter().flat_map(|except| except.get_ref().all());
+        let combinations = cells::combine(&factors, &exceptions.collect::<Vec<_>>());
+        let (cells, screen) = self.screen(&file, combinations, is_quick);
         let control = cells.iter().position(|cell| cell == file.control.get_ref());
         if control.is_none() && !is_reduced {
             let what = "`control` is no cell: it names a level of each factor, and no exception";
             self.fault(&file.control, what.to_owned());
         }
         let claims = self.claims(&file, &factors, &cells, has_all_levels);
-        let measure = self.counted(&file);
-        let published = file.published.iter();
-        let published = published
-            .flat_map(|it| self.published(it, &all, &cells))
-            .collect();
+        let measure = self.count_plan(&file);
+        let mut published = Vec::new();
+        for entry in &file.published {
+            published.extend(self.published(entry, &all_factors, &cells));
+        }
         let original_runs = self.original_runs(&file.as_published, is_quick);
         self.check_run(&file, &cells);
         self.check_names(&file, &factors);
@@ -115,10 +116,10 @@ impl FileReader<'_> {
             text: self.text.to_owned(),
             cells,
         };
-        let made = self.check_templates(&experiment, &file.server, &file.load);
+        let servers_of_cells = self.check_templates(&experiment, &file.server, &file.load);
         self.check_as_published(&experiment, &original_runs);
         self.check_duel(&file.load, &experiment);
-        for (number, what) in lines::check(&experiment, &made) {
+        for (number, what) in lines::check(&experiment, &servers_of_cells) {
             self.fault(&file.server[number], format!("gate lines: {what}"));
         }
         experiment
@@ -163,12 +164,11 @@ impl FileReader<'_> {
             }
         }
         for (name, keys) in server {
-            let named = |it: &&mut Spanned<ServerKeys>| it.get_ref().name == name;
-            match file.server.iter_mut().find(named) {
-                Some(known) => {
-                    let known = known.get_mut();
-                    known.restart = keys.restart.unwrap_or(known.restart);
-                    known.set.extend(keys.set);
+            let mut servers = file.server.iter_mut().map(Spanned::get_mut);
+            match servers.find(|server| server.name == name) {
+                Some(server) => {
+                    server.restart = keys.restart.unwrap_or(server.restart);
+                    server.set.extend(keys.set);
                 }
                 None => {
                     let what = format!("[{table}] has a server `{name}`, which is not in the file");
@@ -179,40 +179,39 @@ impl FileReader<'_> {
         if let Some(rounds) = run.rounds {
             file.run.get_mut().rounds = rounds;
         }
-        let known = file.load.get_mut();
+        let file_load = file.load.get_mut();
         if let Some(time) = load.time {
-            known.time = time;
+            file_load.time = time;
         }
         if let Some(warm) = load.warm {
-            known.warm = warm;
+            file_load.warm = warm;
         }
         if let Some(shares) = load.shares {
-            known.shares = shares;
+            file_load.shares = shares;
         }
     }
 
     /// Removes levels that need modules which this machine does not have; returns whether no level was removed.
     fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> bool {
-        let known: Vec<&String> = file.module.keys().collect();
-        if let Some(name) = modules.iter().find(|name| !known.contains(name)) {
-            let known = known.iter().map(|name| name.as_str());
-            let known = known.collect::<Vec<_>>().join(", ");
+        if let Some(name) = modules.iter().find(|name| !file.module.contains_key(*name)) {
+            let known: Vec<&str> = file.module.keys().map(String::as_str).collect();
+            let known = known.join(", ");
             let what = format!("no module `{name}` has levels in it; there are: {known}");
             self.report.push(Finding::absence(what));
         }
-        let mut is_all = true;
-        for (name, levels) in &file.module {
+        let mut has_all_modules = true;
+        for (name, needing) in &file.module {
             if modules.contains(name) {
                 continue;
             }
-            is_all = false;
-            for (factor, level) in levels.get_ref() {
-                if let Some(known) = file.factor.get_mut(factor) {
-                    known.get_mut().retain(|it| it != level);
+            has_all_modules = false;
+            for (factor, level) in needing.get_ref() {
+                if let Some(levels) = file.factor.get_mut(factor) {
+                    levels.get_mut().retain(|other| other != level);
                 }
             }
         }
-        is_all
+        has_all_modules
     }
 
     /// Checks that each level that is named anywhere in the file is one of its factor's levels.
@@ -230,10 +229,10 @@ impl FileReader<'_> {
             self.check_named(server, factors, &[unless, only]);
         }
         for claim in &file.claim {
-            let named = claims::named(claim.get_ref());
+            let named = claims::levels_of(claim.get_ref());
             self.check_named(claim, factors, &named.iter().collect::<Vec<_>>());
-            for (at, _) in claim.get_ref().published.all() {
-                self.check_named(claim, factors, &[&at]);
+            for (levels, _) in claim.get_ref().published.all() {
+                self.check_named(claim, factors, &[&levels]);
             }
             for name in claim.get_ref().each.all() {
                 if !factors.iter().any(|factor| factor.name == *name) {
@@ -250,39 +249,46 @@ impl FileReader<'_> {
         self.check_screen(file, factors);
         for quick in file.quick.iter().chain(&file.duel) {
             for (name, levels) in &quick.get_ref().factor {
-                for level in levels {
-                    let one = Levels::from([(name.clone(), level.clone())]);
-                    self.check_named(quick, factors, &[&one]);
-                }
+                self.check_levels_of(quick, factors, name, levels);
             }
         }
     }
 
-    /// Checks that the factors and levels in `named` exist; faults are reported at `at`.
+    /// Checks that the factor `name` exists and has each of `levels`; faults are reported at `entry`.
+    pub(super) fn check_levels_of<'l, T>(
+        &mut self,
+        entry: &Spanned<T>,
+        factors: &[Factor],
+        name: &str,
+        levels: impl IntoIterator<Item = &'l Level>,
+    ) {
+        for level in levels {
+            let named = Levels::from([(name.to_owned(), level.clone())]);
+            self.check_named(entry, factors, &[&named]);
+        }
+    }
+
+    /// Checks that the factors and levels in `named` exist; faults are reported at `entry`.
     pub(super) fn check_named<T>(
         &mut self,
-        at: &Spanned<T>,
+        entry: &Spanned<T>,
         factors: &[Factor],
         named: &[&Levels],
     ) {
         for (name, level) in named.iter().flat_map(|levels| levels.iter()) {
-            match factors.iter().find(|factor| factor.name == *name) {
-                None => {
-                    let known: Vec<&str> =
-                        factors.iter().map(|factor| factor.name.as_str()).collect();
-                    let fault = Finding::fault(format!("no factor `{name}`"), at.span());
-                    self.push(fault.hint(hint(name, &known)));
-                }
-                Some(factor) if !factor.levels.contains(level) => {
-                    let known: Vec<String> =
-                        factor.levels.iter().map(ToString::to_string).collect();
-                    let what = format!(
-                        "{name} has no level {level}; there are {}",
-                        known.join(", ")
-                    );
-                    self.fault(at, what);
-                }
-                Some(_) => {}
+            let Some(factor) = factors.iter().find(|factor| factor.name == *name) else {
+                let known: Vec<&str> = factors.iter().map(|factor| factor.name.as_str()).collect();
+                let fault = Finding::fault(format!("no factor `{name}`"), entry.span());
+                self.push(fault.hint(hint(name, &known)));
+                continue;
+            };
+            if !factor.levels.contains(level) {
+                let known: Vec<String> = factor.levels.iter().map(ToString::to_string).collect();
+                let what = format!(
+                    "{name} has no level {level}; there are {}",
+                    known.join(", ")
+                );
+                self.fault(entry, what);
             }
         }
     }
@@ -297,16 +303,16 @@ impl FileReader<'_> {
         has_all_levels: bool,
     ) -> Vec<Claim> {
         let mut claims = Vec::new();
-        for at in &file.claim {
-            let Some(measure) = self.claimed_measure(at, file) else {
+        for claim in &file.claim {
+            let Some(measure) = self.claimed_measure(claim, file) else {
                 continue;
             };
-            let keys = at.get_ref();
+            let keys = claim.get_ref();
             let cases = claims::cases(keys, factors, cells);
             if cases.is_empty() {
                 if has_all_levels {
                     let what = format!("no two cells fit the claim \"{}\"", keys.says);
-                    self.fault(at, what);
+                    self.fault(claim, what);
                 }
                 continue;
             }
@@ -330,20 +336,20 @@ impl FileReader<'_> {
     /// included.
     fn claimed_measure(
         &mut self,
-        at: &Spanned<ClaimKeys>,
+        claim: &Spanned<ClaimKeys>,
         file: &ExperimentFile,
     ) -> Option<Measure> {
-        self.check_sides(at);
-        let measure = match Measure::parse(&at.get_ref().measure) {
+        self.check_sides(claim);
+        let measure = match Measure::parse(&claim.get_ref().measure) {
             Ok(measure) => measure,
             Err(what) => {
-                self.fault(at, what);
+                self.fault(claim, what);
                 return None;
             }
         };
-        self.check_counted(at, &measure, file);
+        self.check_counted(claim, &measure, file);
         let mut findings = self.report.findings().iter();
-        if findings.any(|it| it.span == Some(at.span())) {
+        if findings.any(|finding| finding.span == Some(claim.span())) {
             return None;
         }
         // If there is only one server, its measures are those of all servers, and are not taken for it alone.
@@ -354,77 +360,77 @@ impl FileReader<'_> {
     }
 
     /// Checks that a claim has two sides with levels of the same factors, or an interaction instead.
-    fn check_sides(&mut self, at: &Spanned<ClaimKeys>) {
-        let keys = at.get_ref();
-        let is_interaction = keys.interaction.is_some();
-        if is_interaction != (keys.level.is_empty() && keys.over.is_empty()) {
-            self.fault(
-                at,
-                "a claim has `level` and `over`, or `interaction`".to_owned(),
-            );
+    fn check_sides(&mut self, claim: &Spanned<ClaimKeys>) {
+        let keys = claim.get_ref();
+        let has_sides = !keys.level.is_empty() || !keys.over.is_empty();
+        if keys.interaction.is_some() == has_sides {
+            let what = "a claim has `level` and `over`, or `interaction`";
+            self.fault(claim, what.to_owned());
         }
         if !keys.level.keys().eq(keys.over.keys()) {
-            self.fault(at, "`level` and `over` name the same factors".to_owned());
+            self.fault(claim, "`level` and `over` name the same factors".to_owned());
         }
-        if let Some(name) = keys
-            .level
-            .keys()
-            .find(|name| keys.cells.contains_key(*name))
-        {
-            self.fault(at, format!("{name} is in `level` and in `where`"));
+        let mut names = keys.level.keys();
+        if let Some(name) = names.find(|name| keys.cells.contains_key(*name)) {
+            self.fault(claim, format!("{name} is in `level` and in `where`"));
         }
     }
 
     /// Checks that the measure of a claim is counted for the server that the claim is about.
-    fn check_counted(&mut self, at: &Spanned<ClaimKeys>, measure: &Measure, file: &ExperimentFile) {
+    fn check_counted(
+        &mut self,
+        claim: &Spanned<ClaimKeys>,
+        measure: &Measure,
+        file: &ExperimentFile,
+    ) {
         if let Some(other) = measure.record().of_servers {
             let what = format!(
                 "{measure} is of the whole machine, so whatever else runs on it decides a claim: `{other}` is of the servers"
             );
-            self.fault(at, what);
+            self.fault(claim, what);
         }
-        let empty = MeasureKeys::default();
-        let counted = file.measure.as_ref().map_or(&empty, |it| it.get_ref());
-        let list = match measure.base() {
-            SYSCALLS => &counted.syscalls,
-            MEMORY => &counted.memory,
-            BYTES => &counted.bytes,
+        let no_counts = MeasureKeys::default();
+        let counts = file.measure.as_ref().map_or(&no_counts, Spanned::get_ref);
+        let names = match measure.base() {
+            SYSCALLS => &counts.syscalls,
+            MEMORY => &counts.memory,
+            BYTES => &counts.bytes,
+            // All other measures are taken in each run.
             _ => return,
         };
-        let is_there = match measure.of() {
-            None | Some(UPSTREAM) => !list.is_empty(),
-            Some(of) => list.iter().any(|name| name == of),
+        let is_counted = match measure.of() {
+            None | Some(UPSTREAM) => !names.is_empty(),
+            Some(server) => names.iter().any(|name| name == server),
         };
-        if !is_there {
+        if !is_counted {
             let what = format!("{measure} is claimed, but [measure] does not name it");
-            self.fault(at, what);
+            self.fault(claim, what);
         }
     }
 
     /// Reads what is counted, and checks that servers of these names exist.
-    fn counted(&mut self, file: &ExperimentFile) -> CountPlan {
-        let Some(at) = &file.measure else {
+    fn count_plan(&mut self, file: &ExperimentFile) -> CountPlan {
+        let Some(table) = &file.measure else {
             return CountPlan::default();
         };
-        let keys = at.get_ref().clone();
-        let knows = |name: &str| {
-            file.server
-                .iter()
-                .any(|server| server.get_ref().name == name)
+        let keys = table.get_ref().clone();
+        let is_server = |name: &str| {
+            let mut servers = file.server.iter();
+            servers.any(|server| server.get_ref().name == name)
         };
         for name in keys.syscalls.iter().chain(&keys.memory).chain(&keys.jvm) {
-            if !knows(name) {
-                self.fault(at, format!("no server `{name}`"));
+            if !is_server(name) {
+                self.fault(table, format!("no server `{name}`"));
             }
         }
         let mut bytes = Vec::new();
         for hop in &keys.bytes {
             match hop.split_once('.') {
-                Some((server, port)) if knows(server) => {
+                Some((server, port)) if is_server(server) => {
                     bytes.push((server.to_owned(), port.to_owned()));
                 }
                 _ => self.fault(
-                    at,
+                    table,
                     format!("`{hop}` is not SERVER.PORT of a server of this file"),
                 ),
             }
@@ -488,9 +494,13 @@ impl FileReader<'_> {
         runs: &'file [Spanned<AsPublishedKeys>],
         is_quick: bool,
     ) -> Vec<(OriginalRun, &'file Spanned<AsPublishedKeys>)> {
-        runs.iter()
-            .filter_map(|at| Some((self.as_published(at, is_quick)?, at)))
-            .collect()
+        let mut original_runs = Vec::new();
+        for entry in runs {
+            if let Some(run) = self.as_published(entry, is_quick) {
+                original_runs.push((run, entry));
+            }
+        }
+        original_runs
     }
 
     /// Checks that the targets of all servers accept their settings in the repeated published runs. Faults are reported
@@ -500,14 +510,13 @@ impl FileReader<'_> {
         experiment: &Experiment,
         runs: &[(OriginalRun, &Spanned<AsPublishedKeys>)],
     ) {
-        for (run, at) in runs {
-            let own = experiment.of_published(run);
-            for cell in &own.cells {
+        for (run, entry) in runs {
+            let of_run = experiment.of_published(run);
+            for cell in &of_run.cells {
                 let mut addresses = Addresses::new();
-                for number in 0..own.servers() {
-                    let checked = check_server(&own, cell, number, &mut addresses);
-                    if let Err(faults) = checked {
-                        self.push_faults_of_cell(at, cell, &faults);
+                for number in 0..of_run.servers() {
+                    if let Err(faults) = check_server(&of_run, cell, number, &mut addresses) {
+                        self.push_faults_of_cell(entry, cell, &faults);
                     }
                 }
             }
@@ -535,66 +544,66 @@ impl FileReader<'_> {
         servers: &[Spanned<S>],
         load: &Spanned<L>,
     ) -> Vec<Vec<Option<PreparedServer>>> {
-        let mut made = Vec::new();
+        let mut servers_of_cells = Vec::new();
         for cell in &experiment.cells {
             let mut addresses = Addresses::new();
-            let mut is_fine = true;
-            let mut of_cell = Vec::new();
-            for (number, at) in servers.iter().enumerate() {
+            let mut are_servers_valid = true;
+            let mut servers_of_cell = Vec::new();
+            for (number, entry) in servers.iter().enumerate() {
                 let checked = check_server(experiment, cell, number, &mut addresses);
-                of_cell.push(checked.unwrap_or_else(|faults| {
-                    is_fine = false;
-                    self.push_faults_of_cell(at, cell, &faults);
+                servers_of_cell.push(checked.unwrap_or_else(|faults| {
+                    are_servers_valid = false;
+                    self.push_faults_of_cell(entry, cell, &faults);
                     None
                 }));
             }
-            made.push(of_cell);
+            servers_of_cells.push(servers_of_cell);
             // Templates of the load may name a server that cannot be made, which would be a second fault for the same
             // cause.
-            if !is_fine {
+            if !are_servers_valid {
                 continue;
             }
+            // The other loads have values of the main one, and would repeat its faults.
             if let Err(faults) = experiment.load(cell, &addresses) {
                 self.push_faults_of_cell(load, cell, &faults);
                 continue;
             }
-            let others = experiment.beside(cell, &addresses).map(drop);
-            for done in [others, experiment.acts(cell, &addresses).map(drop)] {
-                if let Err(faults) = done {
-                    self.push_faults_of_cell(load, cell, &faults);
-                }
-            }
-            let asked = experiment.asked(cell, &addresses).map(drop);
-            for done in [asked, experiment.expect(cell, &addresses).map(drop)] {
-                if let Err(faults) = done {
-                    self.push_faults_of_cell(load, cell, &faults);
-                }
+            let rendered = [
+                experiment.beside(cell, &addresses).map(drop),
+                experiment.acts(cell, &addresses).map(drop),
+                experiment.asked(cell, &addresses).map(drop),
+                experiment.expect(cell, &addresses).map(drop),
+            ];
+            for faults in rendered.into_iter().filter_map(Result::err) {
+                self.push_faults_of_cell(load, cell, &faults);
             }
         }
-        made
+        servers_of_cells
     }
 
-    /// Adds the faults of a cell at `at`. A fault that another cell has had there already is left out.
-    fn push_faults_of_cell<T>(&mut self, at: &Spanned<T>, cell: &Levels, faults: &Report) {
+    /// Adds the faults of a cell at `entry`. A fault that another cell has had there already is left out.
+    fn push_faults_of_cell<T>(&mut self, entry: &Spanned<T>, cell: &Levels, faults: &Report) {
         for Finding { message, hint, .. } in faults.findings() {
-            let is_same = |other: &str| {
-                let rest = other.strip_prefix(message.as_str());
-                rest.is_some_and(|rest| rest.starts_with(" (cell "))
-            };
+            // The messages of other cells differ only in the cell at their end.
+            let beginning = format!("{message} (cell ");
             let mut findings = self.report.findings().iter();
-            let is_known = findings.any(|it| it.span == Some(at.span()) && is_same(&it.message));
+            let is_known = findings.any(|known| {
+                known.span == Some(entry.span()) && known.message.starts_with(&beginning)
+            });
             if !is_known {
                 let message = format!("{message} (cell {})", super::label(cell));
                 self.report
-                    .push(Finding::fault(message, at.span()).hint(hint));
+                    .push(Finding::fault(message, entry.span()).hint(hint));
             }
         }
     }
 
-    pub(super) fn fault<T>(&mut self, at: &Spanned<T>, what: String) {
-        self.push(Finding::fault(what, at.span()));
+    /// Adds a fault at the line of `entry`.
+    pub(super) fn fault<T>(&mut self, entry: &Spanned<T>, what: String) {
+        self.push(Finding::fault(what, entry.span()));
     }
 
+    /// Adds a fault that the report does not have yet.
     fn push(&mut self, finding: Finding) {
         if !self.report.findings().contains(&finding) {
             self.report.push(finding);
@@ -609,10 +618,10 @@ fn switched(gates: &BTreeMap<String, Switch>, switch: Switch) -> Vec<String> {
 }
 
 /// The factors, in the file's order.
-fn factors(keys: &BTreeMap<String, Spanned<Vec<super::Level>>>) -> Vec<Factor> {
+fn factors(keys: &BTreeMap<String, Spanned<Vec<Level>>>) -> Vec<Factor> {
     let mut factors: Vec<_> = keys.iter().collect();
     factors.sort_by_key(|(_, levels)| levels.span().start);
-    let factor = |(name, levels): (&String, &Spanned<Vec<super::Level>>)| Factor {
+    let factor = |(name, levels): (&String, &Spanned<Vec<Level>>)| Factor {
         name: name.clone(),
         levels: levels.get_ref().clone(),
     };

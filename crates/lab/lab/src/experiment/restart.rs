@@ -13,7 +13,7 @@ use super::{CellServer, Experiment, link};
 impl Experiment {
     /// The lifetimes of a cell's servers in rounds, each once, without those of one round or less; `usize::MAX`: never
     /// started anew.
-    pub(crate) fn lasting(&self, cell: usize) -> BTreeSet<usize> {
+    pub(crate) fn lifetimes(&self, cell: usize) -> BTreeSet<usize> {
         let servers = self.servers_of(cell).into_iter();
         servers
             .map(|server| server.rounds)
@@ -32,10 +32,8 @@ impl Experiment {
             let target = catamaran_tier::builtin(&server.target);
             target.is_some_and(|target| target.needs_program(OWN))
         };
-        let servers = self.servers_of(cell);
-        servers
-            .iter()
-            .any(|server| is_read(server) && is_ours(server))
+        let mut servers = self.servers_of(cell).into_iter();
+        servers.any(|server| is_read(&server) && is_ours(&server))
     }
 
     /// The servers of a cell, rendered with made-up addresses. The check of the file has shown that they can be made.
@@ -45,7 +43,7 @@ impl Experiment {
         let mut servers = Vec::new();
         for number in 0..self.servers() {
             match check_server(self, levels, number, &mut addresses) {
-                Ok(made) => servers.extend(made.map(|made| made.server)),
+                Ok(prepared) => servers.extend(prepared.map(|prepared| prepared.server)),
                 Err(_) => break,
             }
         }
@@ -78,14 +76,10 @@ impl FileReader<'_> {
 /// link.
 fn is_connected(ahead: &ServerKeys, behind: &ServerKeys) -> bool {
     let address = format!("server.{}.", behind.name);
-    let is_told = || {
-        ahead
-            .set
-            .values()
-            .any(|it| it.to_string().contains(&address))
-    };
+    let mut templates = ahead.set.values();
+    let has_address = templates.any(|template| template.to_string().contains(&address));
     let is_linked = ahead.link.is_some() && link::name(ahead) == behind.name;
-    is_linked || (is_told() && !link::hides(ahead, behind))
+    is_linked || (has_address && !link::hides(ahead, behind))
 }
 
 /// Whether the server ahead is started anew whenever the one behind it is.
@@ -93,7 +87,8 @@ fn goes_first(ahead: Restart, behind: Restart) -> bool {
     match (ahead, behind) {
         (Restart::Round, _) | (_, Restart::Never) => true,
         (Restart::Rounds(ahead), Restart::Rounds(behind)) => behind % ahead == 0,
-        _ => false,
+        (Restart::Rounds(_), Restart::Round) => false,
+        (Restart::Never, Restart::Round | Restart::Rounds(_)) => false,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `[screen]`: a first pass over many cells, after which the rounds go on with a part of them.
 
+use std::collections::BTreeMap;
+
 use super::cells::matches;
 use super::file::{ExperimentFile, ScreenKeys, ThenKeys};
 use super::read::FileReader;
@@ -59,46 +61,40 @@ impl FileReader<'_> {
     pub(super) fn screen(
         &mut self,
         file: &ExperimentFile,
-        all: Vec<Levels>,
+        mut cells: Vec<Levels>,
         is_quick: bool,
     ) -> (Vec<Levels>, Option<Screen>) {
-        let Some(at) = file.screen.as_ref().filter(|_| !is_quick) else {
-            return (all, None);
+        let Some(table) = file.screen.as_ref().filter(|_| !is_quick) else {
+            return (cells, None);
         };
         let ScreenKeys {
             rounds,
             factor,
             then,
-        } = at.get_ref();
+        } = table.get_ref();
         if !(ROUNDS_MIN..=ROUNDS_MAX).contains(rounds) {
             let fault =
                 format!("screen.rounds = {rounds}: it is from {ROUNDS_MIN} to {ROUNDS_MAX}");
-            self.fault(at, fault);
+            self.fault(table, fault);
         }
-        let is_of = |cell: &Levels, levels: &std::collections::BTreeMap<String, Vec<Level>>| {
-            let mut named = levels.iter();
-            named.all(|(name, levels)| cell.get(name).is_some_and(|level| levels.contains(level)))
-        };
-        let mut cells = all;
-        cells.retain(|cell| is_of(cell, factor) || is_of(cell, &then.factor));
-        let places = |levels| {
-            let found = cells.iter().enumerate();
-            found
-                .filter(|(_, cell)| is_of(cell, levels))
-                .map(|(place, _)| place)
+        cells.retain(|cell| has_levels(cell, factor) || has_levels(cell, &then.factor));
+        let cells_with = |levels| {
+            let numbers = 0..cells.len();
+            numbers
+                .filter(|number| has_levels(&cells[*number], levels))
                 .collect()
         };
         let screen = Screen {
             rounds: *rounds,
-            cells: places(factor),
-            then: places(&then.factor),
-            keep: self.keep(file, at, then),
+            cells: cells_with(factor),
+            then: cells_with(&then.factor),
+            keep: self.keep(file, table, then),
         };
         let control = file.control.get_ref();
-        let is_in = |part: &[usize]| part.iter().any(|cell| matches(&cells[*cell], control));
-        if !is_in(&screen.cells) || !is_in(&screen.then) {
+        let has_control = |pass: &[usize]| pass.iter().any(|cell| matches(&cells[*cell], control));
+        if !has_control(&screen.cells) || !has_control(&screen.then) {
             let what = "`control` must be in the screen and in what follows: all other cells are compared with it";
-            self.fault(at, what.to_owned());
+            self.fault(table, what.to_owned());
         }
         (cells, Some(screen))
     }
@@ -107,7 +103,7 @@ impl FileReader<'_> {
     fn keep(
         &mut self,
         file: &ExperimentFile,
-        at: &toml::Spanned<ScreenKeys>,
+        table: &toml::Spanned<ScreenKeys>,
         then: &ThenKeys,
     ) -> Option<Keep> {
         let (count, of) = match (then.keep, &then.of) {
@@ -115,16 +111,15 @@ impl FileReader<'_> {
             (Some(count), Some(of)) if count >= 2 && file.factor.contains_key(of) => (count, of),
             _ => {
                 let what = "`then.keep` is a number of levels from 2, and `then.of` the factor that has them";
-                self.fault(at, what.to_owned());
+                self.fault(table, what.to_owned());
                 return None;
             }
         };
-        let first = file.claim.first().map(|claim| &claim.get_ref().measure);
-        let Some(name) = then.by.as_ref().or(first) else {
-            self.fault(
-                at,
-                "`then.by` is the measure by which levels stay".to_owned(),
-            );
+        let first_claim = file.claim.first();
+        let default_measure = first_claim.map(|claim| &claim.get_ref().measure);
+        let Some(name) = then.by.as_ref().or(default_measure) else {
+            let what = "`then.by` is the measure by which levels stay";
+            self.fault(table, what.to_owned());
             return None;
         };
         match Measure::parse(name) {
@@ -135,7 +130,7 @@ impl FileReader<'_> {
                 by,
             }),
             Err(what) => {
-                self.fault(at, what);
+                self.fault(table, what);
                 None
             }
         }
@@ -143,25 +138,21 @@ impl FileReader<'_> {
 
     /// Checks that the levels in both passes exist.
     pub(super) fn check_screen(&mut self, file: &ExperimentFile, factors: &[Factor]) {
-        let Some(at) = &file.screen else {
+        let Some(table) = &file.screen else {
             return;
         };
-        let ScreenKeys { factor, then, .. } = at.get_ref();
-        for (name, level) in factor
-            .iter()
-            .chain(&then.factor)
-            .flat_map(|(name, levels)| levels.iter().map(move |level| (name, level)))
-        {
-            let one = Levels::from([(name.clone(), level.clone())]);
-            self.check_named(at, factors, &[&one]);
+        let ScreenKeys { factor, then, .. } = table.get_ref();
+        for (name, levels) in factor.iter().chain(&then.factor) {
+            self.check_levels_of(table, factors, name, levels);
         }
-        for (of, level) in then
-            .of
-            .iter()
-            .flat_map(|of| then.always.iter().map(move |it| (of, it)))
-        {
-            let one = Levels::from([(of.clone(), level.clone())]);
-            self.check_named(at, factors, &[&one]);
+        if let Some(name) = &then.of {
+            self.check_levels_of(table, factors, name, &then.always);
         }
     }
+}
+
+/// Whether a cell has one of the levels of each factor in `levels`.
+fn has_levels(cell: &Levels, levels: &BTreeMap<String, Vec<Level>>) -> bool {
+    let mut factors = levels.iter();
+    factors.all(|(name, levels)| cell.get(name).is_some_and(|level| levels.contains(level)))
 }

@@ -22,17 +22,17 @@ pub(crate) struct TemplateNames<'a> {
 
 impl TemplateNames<'_> {
     fn values(&self) -> BTreeMap<&'static str, Value> {
-        let factor = self.factor.iter();
-        let factor: BTreeMap<String, Value> = factor
-            .map(|(name, level)| (name.clone(), value(level)))
-            .collect();
-        let server = self.server.iter();
-        let server: BTreeMap<String, Value> = server
-            .map(|(name, ports)| (name.clone(), Value::from(ports.clone())))
-            .collect();
+        let mut levels: BTreeMap<String, Value> = BTreeMap::new();
+        for (name, level) in self.factor {
+            levels.insert(name.clone(), value(level));
+        }
+        let mut urls: BTreeMap<String, Value> = BTreeMap::new();
+        for (name, ports) in self.server {
+            urls.insert(name.clone(), Value::from(ports.clone()));
+        }
         BTreeMap::from([
-            ("factor", Value::from(factor)),
-            ("server", Value::from(server)),
+            ("factor", Value::from(levels)),
+            ("server", Value::from(urls)),
         ])
     }
 }

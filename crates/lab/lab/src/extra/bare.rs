@@ -13,6 +13,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{self, SocketAddr};
+use std::ops::ControlFlow;
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -73,13 +74,16 @@ pub fn run(
     while !stop.load(Ordering::Relaxed) {
         match bare.poll.poll(&mut events, Some(LOOK)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => other?,
+            result => result?,
         }
         for event in &events {
             if event.token() == LISTENER {
                 bare.accept(&listener, job)?;
-            } else if !bare.serve(event.token().0, &mut buffer)? {
-                bare.close(event.token().0);
+                continue;
+            }
+            let Token(place) = event.token();
+            if bare.serve(place, &mut buffer)?.is_break() {
+                bare.close(place);
             }
         }
     }
@@ -107,21 +111,24 @@ impl Bare {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             };
-            let near = place(&client);
-            let Job::Relay(backend) = job else {
-                self.watch(client, near)?;
-                continue;
-            };
-            let server = net::TcpStream::connect(backend)?;
-            server.set_nonblocking(true)?;
-            let server = TcpStream::from_std(server);
-            let far = place(&server);
-            self.watch(client, far)?;
-            self.watch(server, near)?;
+            let client_place = place(&client);
+            match job {
+                // An answer is written to the client itself.
+                Job::Answer(_) => self.watch(client, client_place)?,
+                Job::Relay(backend) => {
+                    let server = net::TcpStream::connect(backend)?;
+                    server.set_nonblocking(true)?;
+                    let server = TcpStream::from_std(server);
+                    let server_place = place(&server);
+                    self.watch(client, server_place)?;
+                    self.watch(server, client_place)?;
+                }
+            }
         }
     }
 
-    fn watch(&mut self, mut socket: TcpStream, other: usize) -> io::Result<()> {
+    /// Registers a socket whose bytes are written to the socket at the place `to`.
+    fn watch(&mut self, mut socket: TcpStream, to: usize) -> io::Result<()> {
         socket.set_nodelay(true)?;
         let place = place(&socket);
         let registry = self.poll.registry();
@@ -129,39 +136,43 @@ impl Bare {
         if self.pairs.len() <= place {
             self.pairs.resize_with(place + 1, || None);
         }
-        self.pairs[place] = Some((socket, other));
+        self.pairs[place] = Some((socket, to));
         Ok(())
     }
 
-    fn at(&mut self, place: usize) -> Option<&mut (TcpStream, usize)> {
+    fn pair_at(&mut self, place: usize) -> Option<&mut (TcpStream, usize)> {
         self.pairs.get_mut(place)?.as_mut()
     }
 
-    /// Reads what has arrived, and writes; `false`: the pair must be closed. The page and its
+    /// Reads what has arrived, and writes; breaks if the pair must be closed. The page and its
     /// request fit into one read and into a socket's buffer; anything else ends the connection,
     /// which the load counts as an error.
-    fn serve(&mut self, place: usize, buffer: &mut [u8]) -> io::Result<bool> {
-        let Some((from, other)) = self.at(place) else {
+    fn serve(&mut self, place: usize, buffer: &mut [u8]) -> io::Result<ControlFlow<()>> {
+        let (goes_on, ends) = (Ok(ControlFlow::Continue(())), Ok(ControlFlow::Break(())));
+        let Some((socket, to)) = self.pair_at(place) else {
             // It was closed with its other side, in the same turn.
-            return Ok(true);
+            return goes_on;
         };
-        let other = *other;
-        let read = match from.read(buffer) {
-            Ok(read) if (1..BUFFER).contains(&read) => read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-            _ => return Ok(false),
+        let to = *to;
+        let count = match socket.read(buffer) {
+            Ok(count) if (1..BUFFER).contains(&count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return goes_on,
+            _ => return ends,
         };
-        let spin = now();
-        while !self.effort.spin.is_zero() && now().duration_since(spin) < self.effort.spin {
+        let spin_start = now();
+        while !self.effort.spin.is_zero() && now().duration_since(spin_start) < self.effort.spin {
             std::hint::spin_loop();
         }
         self.work()?;
+        // The answer is taken out while `self` is borrowed for the socket.
         let answer = self.answer.take();
-        let bytes = answer.as_deref().unwrap_or(&buffer[..read]);
-        let written = self.at(other).map(|(to, _)| to.write(bytes).ok());
-        let is_whole = written == Some(Some(bytes.len()));
+        let bytes = answer.as_deref().unwrap_or(&buffer[..count]);
+        let written = self
+            .pair_at(to)
+            .and_then(|(socket, _)| socket.write(bytes).ok());
+        let is_written = written == Some(bytes.len());
         self.answer = answer;
-        Ok(is_whole)
+        if is_written { goes_on } else { ends }
     }
 
     /// Computes until the thread has used the declared CPU time for all reads so far.
@@ -169,9 +180,9 @@ impl Bare {
         if self.effort.work.is_zero() {
             return Ok(());
         }
-        let before = cpu::of_this_thread();
-        let due = self.due.unwrap_or(before) + self.effort.work;
-        if before > due + BEHIND {
+        let used = cpu::of_this_thread();
+        let due = self.due.unwrap_or(used) + self.effort.work;
+        if used > due + BEHIND {
             let what = format!(
                 "a read takes longer than the declared {:?}",
                 self.effort.work

@@ -44,29 +44,29 @@ pub struct Tally {
 ///
 /// # Errors
 /// The URL is not of this form, a client cannot be connected at the beginning, or idle clients have no response then.
-pub fn run(asked: &CrowdRequest, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
-    let site = CrowdSite::of(&asked.url)?;
+pub fn run(request: &CrowdRequest, stop: &AtomicBool, ready: impl FnOnce()) -> io::Result<Tally> {
+    let site = CrowdSite::of(&request.url)?;
     let poll = Poll::new()?;
     let mut crowd = RunningCrowd {
-        asked,
+        request,
         site,
-        clients: Vec::with_capacity(asked.clients),
+        clients: Vec::with_capacity(request.clients),
         poll,
         tally: Tally::default(),
         buffer: vec![0; READ],
     };
-    for place in 0..asked.clients {
-        let client = crowd.open(place)?;
+    for number in 0..request.clients {
+        let client = crowd.open(number)?;
         crowd.clients.push(client);
     }
-    crowd.settle(stop)?;
+    crowd.wait_for_first_responses(stop)?;
     ready();
-    crowd.go_on(stop)?;
+    crowd.act(stop)?;
     Ok(crowd.tally)
 }
 
 struct RunningCrowd<'a> {
-    asked: &'a CrowdRequest,
+    request: &'a CrowdRequest,
     site: CrowdSite,
     clients: Vec<CrowdClient>,
     poll: Poll,
@@ -82,48 +82,53 @@ struct CrowdClient {
     head: Vec<u8>,
     /// The number of bytes of the response that are still to come; `None`: its head is not complete.
     left: Option<usize>,
-    waits: bool,
+    is_waiting: bool,
     is_closed: bool,
 }
 
 impl RunningCrowd<'_> {
     /// Opens a connection; clients of all kinds but `Drip` send a request at once.
-    fn open(&self, place: usize) -> io::Result<CrowdClient> {
+    fn open(&self, number: usize) -> io::Result<CrowdClient> {
         let stream = TcpStream::connect_timeout(&self.site.address, CONNECT)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let mut stream = Stream::from_std(stream);
-        let interest = match self.asked.kind {
+        let interest = match self.request.kind {
             // Their turn alone decides what they read.
             CrowdKind::Sip => Interest::WRITABLE,
             CrowdKind::Idle | CrowdKind::Drip => Interest::READABLE,
         };
         let registry = self.poll.registry();
-        registry.register(&mut stream, Token(place), interest)?;
+        registry.register(&mut stream, Token(number), interest)?;
         let mut client = CrowdClient {
             stream,
             sent: 0,
             head: Vec::new(),
             left: None,
-            waits: false,
+            is_waiting: false,
             is_closed: false,
         };
-        if self.asked.kind != CrowdKind::Drip {
-            client.ask(&self.site)?;
+        if self.request.kind != CrowdKind::Drip {
+            client.send_request(&self.site)?;
         }
         Ok(client)
     }
 
     /// Waits until each idle client has its first response.
-    fn settle(&mut self, stop: &AtomicBool) -> io::Result<()> {
-        let end = now() + SETTLE;
-        while self.asked.kind == CrowdKind::Idle && self.clients.iter().any(|it| it.waits) {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(());
+    fn wait_for_first_responses(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        if self.request.kind != CrowdKind::Idle {
+            return Ok(());
+        }
+        let end = now() + FIRST_RESPONSES;
+        while !stop.load(Ordering::Relaxed) {
+            let waiting = || self.clients.iter().filter(|client| client.is_waiting);
+            if waiting().count() == 0 {
+                break;
             }
-            let waiting = self.clients.iter().filter(|it| it.waits).count();
-            if now() > end || self.clients.iter().any(|it| it.is_closed && it.waits) {
-                let what = format!("{waiting} of {} clients have no answer", self.clients.len());
+            // A closed connection will bring no response.
+            if now() > end || waiting().any(|client| client.is_closed) {
+                let (count, all) = (waiting().count(), self.clients.len());
+                let what = format!("{count} of {all} clients have no answer");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, what));
             }
             self.listen(LOOK)?;
@@ -132,50 +137,55 @@ impl RunningCrowd<'_> {
     }
 
     /// Lets clients act, each at its turn, until `stop` is true.
-    fn go_on(&mut self, stop: &AtomicBool) -> io::Result<()> {
+    fn act(&mut self, stop: &AtomicBool) -> io::Result<()> {
         let start = now();
+        // The times of the next steps, in order, with the clients' numbers. The first steps are spread over one pause.
         let mut turns: VecDeque<(Instant, usize)> = VecDeque::new();
-        if let Some(every) = self.asked.every {
-            let count = self.clients.len().max(1);
-            let due = |place: usize| start + every.mul_f64(place as f64 / count as f64);
-            turns.extend((0..self.clients.len()).map(|place| (due(place), place)));
+        let pause = self.request.every.unwrap_or_default();
+        if self.request.every.is_some() {
+            let count = self.clients.len();
+            let due = |number: usize| start + pause.mul_f64(number as f64 / count as f64);
+            turns.extend((0..count).map(|number| (due(number), number)));
         }
         while !stop.load(Ordering::Relaxed) {
             let now = now();
-            while let Some((due, place)) = turns.front().copied().filter(|(due, _)| *due <= now) {
+            let mut wait = LOOK;
+            while let Some(&(due, number)) = turns.front() {
+                if due > now {
+                    wait = wait.min(due.duration_since(now));
+                    break;
+                }
                 turns.pop_front();
-                self.turn(place);
-                turns.push_back((due + self.asked.every.unwrap_or_default(), place));
+                self.step(number);
+                turns.push_back((due + pause, number));
             }
-            let next = turns
-                .front()
-                .map_or(LOOK, |(due, _)| due.saturating_duration_since(now));
-            self.listen(next.min(LOOK))?;
+            self.listen(wait)?;
         }
         Ok(())
     }
 
     /// Does the next step of a client.
-    fn turn(&mut self, place: usize) {
-        let client = &mut self.clients[place];
-        if client.waits && self.asked.kind == CrowdKind::Idle {
+    fn step(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        // An idle client whose last request has no response gives it up.
+        if client.is_waiting && self.request.kind == CrowdKind::Idle {
             self.tally.lost += 1;
             client.is_closed = true;
         }
         if client.is_closed {
             self.tally.closed += 1;
-            match self.open(place) {
-                Ok(fresh) => self.clients[place] = fresh,
+            match self.open(number) {
+                Ok(client) => self.clients[number] = client,
                 Err(_) => self.tally.lost += 1,
             }
             return;
         }
-        let done = match self.asked.kind {
-            CrowdKind::Idle => client.ask(&self.site),
-            CrowdKind::Drip => client.drip(&self.site),
-            CrowdKind::Sip => client.sip(&mut self.buffer[..SIP]),
+        let result = match self.request.kind {
+            CrowdKind::Idle => client.send_request(&self.site),
+            CrowdKind::Drip => client.send_byte(&self.site),
+            CrowdKind::Sip => client.read_bytes(&mut self.buffer[..SIP]),
         };
-        client.is_closed = done.is_err();
+        client.is_closed = result.is_err();
     }
 
     /// Reads what arrives within `time`.
@@ -183,15 +193,16 @@ impl RunningCrowd<'_> {
         let mut events = Events::with_capacity(1024);
         match self.poll.poll(&mut events, Some(time)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            other => other?,
+            result => result?,
+        }
+        if self.request.kind == CrowdKind::Sip {
+            // These clients read at their turns only.
+            return Ok(());
         }
         for event in &events {
             let client = &mut self.clients[event.token().0];
-            if self.asked.kind == CrowdKind::Sip {
-                continue;
-            }
-            match client.read(&mut self.buffer) {
-                Ok(answers) => self.tally.answered += answers,
+            match client.read_responses(&mut self.buffer) {
+                Ok(count) => self.tally.answered += count,
                 Err(_) => client.is_closed = true,
             }
         }
@@ -201,15 +212,15 @@ impl RunningCrowd<'_> {
 
 impl CrowdClient {
     /// Sends a whole request, which fits into a socket's buffer.
-    fn ask(&mut self, site: &CrowdSite) -> io::Result<()> {
+    fn send_request(&mut self, site: &CrowdSite) -> io::Result<()> {
         self.head.clear();
         self.left = None;
-        self.waits = true;
+        self.is_waiting = true;
         self.stream.write_all(site.request.as_bytes())
     }
 
     /// Sends the next byte of a head that never ends.
-    fn drip(&mut self, site: &CrowdSite) -> io::Result<()> {
+    fn send_byte(&mut self, site: &CrowdSite) -> io::Result<()> {
         let head = site.endless.as_bytes();
         let byte = head.get(self.sent).copied().unwrap_or(b'x');
         self.sent += 1;
@@ -217,47 +228,49 @@ impl CrowdClient {
     }
 
     /// Reads the next few bytes, if there are any.
-    fn sip(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    fn read_bytes(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         match self.stream.read(buffer) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            other => other.map(drop),
+            result => result.map(drop),
         }
     }
 
     /// Reads all that has arrived; returns the number of responses that became complete.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<u64> {
-        let mut answers = 0;
+    fn read_responses(&mut self, buffer: &mut [u8]) -> io::Result<u64> {
+        let mut complete = 0;
         loop {
             let count = match self.stream.read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(answers),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(complete),
                 Err(error) => return Err(error),
             };
-            answers += u64::from(self.take(&buffer[..count])?);
+            complete += u64::from(self.add(&buffer[..count])?);
         }
     }
 
-    /// Adds bytes of a response; returns whether it is complete.
-    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+    /// Adds bytes of a response; returns whether it became complete by them.
+    fn add(&mut self, bytes: &[u8]) -> io::Result<bool> {
         let left = match self.left {
             Some(left) => left.saturating_sub(bytes.len()),
             None => {
                 self.head.extend_from_slice(bytes);
                 match length(&self.head) {
                     Some(length) => length.saturating_sub(self.head.len()),
+                    // No head is so long.
                     None if self.head.len() > READ => return Err(io::ErrorKind::InvalidData.into()),
                     None => return Ok(false),
                 }
             }
         };
         self.left = Some(left);
-        let is_whole = left == 0 && self.waits;
-        if is_whole {
-            self.waits = false;
+        // Bytes after the end of a response are not counted as another one.
+        let is_complete = left == 0 && self.is_waiting;
+        if is_complete {
+            self.is_waiting = false;
         }
-        Ok(is_whole)
+        Ok(is_complete)
     }
 }
 
@@ -304,7 +317,7 @@ fn length(answer: &[u8]) -> Option<usize> {
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The time limit for the first responses.
-const SETTLE: Duration = Duration::from_secs(30);
+const FIRST_RESPONSES: Duration = Duration::from_secs(30);
 
 /// The interval at which `stop` is checked.
 const LOOK: Duration = Duration::from_millis(100);

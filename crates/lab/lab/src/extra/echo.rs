@@ -59,17 +59,17 @@ impl EchoRequest {
 ///
 /// # Errors
 /// A client cannot connect, or the kernel's queue of events fails.
-pub fn run(asked: &EchoRequest, stop: &AtomicBool) -> io::Result<Report> {
-    let started = SystemTime::now().duration_since(UNIX_EPOCH);
-    let mut load = Echo::connect(asked)?;
-    load.go_on(stop)?;
+pub fn run(request: &EchoRequest, stop: &AtomicBool) -> io::Result<Report> {
+    let started_at = SystemTime::now().duration_since(UNIX_EPOCH);
+    let mut load = Echo::connect(request)?;
+    load.drive(stop)?;
     let mut document = load.document();
-    document.started_at = started.unwrap_or_default();
+    document.started_at = started_at.unwrap_or_default();
     Ok(document)
 }
 
 struct Echo<'a> {
-    asked: &'a EchoRequest,
+    request: &'a EchoRequest,
     poll: Poll,
     clients: Vec<EchoClient>,
     start: Instant,
@@ -110,12 +110,12 @@ struct EchoClient {
 
 impl<'a> Echo<'a> {
     /// Connects all clients.
-    fn connect(asked: &'a EchoRequest) -> io::Result<Self> {
+    fn connect(request: &'a EchoRequest) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let mut clients = Vec::with_capacity(asked.clients);
-        for place in 0..asked.clients {
-            let mut client = EchoClient::connect(asked)?;
-            let (registry, token) = (poll.registry(), Token(place));
+        let mut clients = Vec::with_capacity(request.clients);
+        for number in 0..request.clients {
+            let mut client = EchoClient::connect(request)?;
+            let (registry, token) = (poll.registry(), Token(number));
             match &mut client.socket {
                 Socket::Tcp(stream) => registry.register(stream, token, Interest::READABLE)?,
                 Socket::Udp(socket) => registry.register(socket, token, Interest::READABLE)?,
@@ -123,7 +123,7 @@ impl<'a> Echo<'a> {
             clients.push(client);
         }
         Ok(Self {
-            asked,
+            request,
             poll,
             clients,
             start: now(),
@@ -138,27 +138,27 @@ impl<'a> Echo<'a> {
     }
 
     /// Reads echoes and sends messages until the load's time is over, `stop` is true or all clients have ended.
-    fn go_on(&mut self, stop: &AtomicBool) -> io::Result<()> {
+    fn drive(&mut self, stop: &AtomicBool) -> io::Result<()> {
         for client in &mut self.clients {
-            client.next(self.asked.bytes)?;
+            client.send_next(self.request.bytes)?;
         }
         let mut events = Events::with_capacity(1024);
-        let mut looked = self.start;
+        let mut losses_checked_at = self.start;
         while !stop.load(Ordering::Relaxed) && self.over < self.clients.len() {
             match self.poll.poll(&mut events, Some(LOOK)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => other?,
+                result => result?,
             }
             let now = now();
             self.elapsed = now.duration_since(self.start);
-            if self.elapsed >= self.asked.time {
+            if self.elapsed >= self.request.time {
                 break;
             }
             for event in &events {
                 self.serve(event.token().0, now);
             }
-            if now.duration_since(looked) >= LOOK {
-                looked = now;
+            if now.duration_since(losses_checked_at) >= LOOK {
+                losses_checked_at = now;
                 self.look_for_losses(now);
             }
         }
@@ -166,36 +166,38 @@ impl<'a> Echo<'a> {
     }
 
     /// Reads what a client has received; counts it and sends the next message.
-    fn serve(&mut self, place: usize, now: Instant) {
-        let client = &mut self.clients[place];
+    fn serve(&mut self, number: usize, now: Instant) {
+        let client = &mut self.clients[number];
         if client.is_over {
             return;
         }
         let read = client.read(&mut self.buffer);
+        // Sending the next message replaces the time of the last one.
         let latency = now.saturating_duration_since(client.sent);
-        let outcome = match read {
+        let result = match read {
             Ok(false) => return,
-            Ok(true) => client.next(self.asked.bytes).map(|()| latency),
+            Ok(true) => client.send_next(self.request.bytes),
             Err(error) => Err(error),
         };
-        if outcome.is_err() {
+        if result.is_ok() {
+            self.count(Some(latency.as_micros() as u64));
+        } else {
             client.is_over = true;
             self.over += 1;
+            self.count(None);
         }
-        let micros = outcome.ok().map(|latency| latency.as_micros() as u64);
-        self.count(micros);
     }
 
     /// Counts an echo with its latency; `None`: a failure.
     fn count(&mut self, micros: Option<u64>) {
-        let second = self.elapsed.as_secs() as usize;
-        while self.seconds.len() <= second {
+        let index = self.elapsed.as_secs() as usize;
+        while self.seconds.len() <= index {
             self.seconds.push(EchoSecond {
                 first: self.latencies_us.len(),
                 ..EchoSecond::default()
             });
         }
-        let second = &mut self.seconds[second];
+        let second = &mut self.seconds[index];
         match micros {
             Some(micros) => {
                 second.completed += 1;
@@ -210,12 +212,12 @@ impl<'a> Echo<'a> {
 
     /// Counts messages over UDP without an echo in time as lost, and sends the next ones.
     fn look_for_losses(&mut self, now: Instant) {
-        for place in 0..self.clients.len() {
-            let client = &mut self.clients[place];
-            let waits = now.saturating_duration_since(client.sent);
-            let is_lost = matches!(client.socket, Socket::Udp(_)) && waits > LOST;
+        for number in 0..self.clients.len() {
+            let client = &mut self.clients[number];
+            let waited = now.saturating_duration_since(client.sent);
+            let is_lost = matches!(client.socket, Socket::Udp(_)) && waited > LOST;
             if is_lost && !client.is_over {
-                client.is_over = client.next(self.asked.bytes).is_err();
+                client.is_over = client.send_next(self.request.bytes).is_err();
                 self.over += usize::from(client.is_over);
                 self.count(None);
             }
@@ -227,10 +229,10 @@ impl<'a> Echo<'a> {
         let completed = self.latencies_us.len() as u64;
         let elapsed_s = self.elapsed.as_secs_f64();
         let cpu = catamaran_gauge::cpu::of_this_process().saturating_sub(self.cpu_before);
-        let bytes = completed * self.asked.bytes as u64;
+        let bytes = completed * self.request.bytes as u64;
         let mut document = Report {
             schema: SCHEMA.to_owned(),
-            url: self.asked.address.to_string(),
+            url: self.request.address.to_string(),
             urls: 1,
             protocol: "echo".to_owned(),
             elapsed: self.elapsed,
@@ -248,7 +250,7 @@ impl<'a> Echo<'a> {
         document.bytes.sent = bytes;
         document.bytes.received = bytes;
         document.bytes.received_bodies = bytes;
-        document.connections.opened = match self.asked.transport {
+        document.connections.opened = match self.request.transport {
             Transport::Tcp => self.clients.len() as u64,
             Transport::Udp => 0,
         };
@@ -273,7 +275,7 @@ impl<'a> Echo<'a> {
             SecondFacts {
                 completed: second.completed,
                 failed: second.failed,
-                received_bytes: second.completed * self.asked.bytes as u64,
+                received_bytes: second.completed * self.request.bytes as u64,
                 latency_mean_us: times.mean_us as f64,
                 latency_max_us: times.max_us as f64,
                 p50_us: (times.count > 0).then_some(times.p50_us),
@@ -288,18 +290,18 @@ impl<'a> Echo<'a> {
 
 impl EchoClient {
     /// Connects a client.
-    fn connect(asked: &EchoRequest) -> io::Result<Self> {
-        let socket = match asked.transport {
+    fn connect(request: &EchoRequest) -> io::Result<Self> {
+        let socket = match request.transport {
             Transport::Tcp => {
-                let stream = std::net::TcpStream::connect_timeout(&asked.address, CONNECT)?;
+                let stream = std::net::TcpStream::connect_timeout(&request.address, CONNECT)?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
                 Socket::Tcp(TcpStream::from_std(stream))
             }
             Transport::Udp => {
-                let own = SocketAddr::new(asked.address.ip(), 0);
-                let socket = std::net::UdpSocket::bind(own)?;
-                socket.connect(asked.address)?;
+                let local = SocketAddr::new(request.address.ip(), 0);
+                let socket = std::net::UdpSocket::bind(local)?;
+                socket.connect(request.address)?;
                 socket.set_nonblocking(true)?;
                 Socket::Udp(UdpSocket::from_std(socket))
             }
@@ -315,7 +317,7 @@ impl EchoClient {
     }
 
     /// Sends the next message. The socket has room for it, since no other one is in flight.
-    fn next(&mut self, bytes: usize) -> io::Result<()> {
+    fn send_next(&mut self, bytes: usize) -> io::Result<()> {
         self.number += 1;
         self.message = self.number.to_be_bytes().to_vec();
         self.message.resize(bytes.max(8), b'x');
@@ -340,22 +342,22 @@ impl EchoClient {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
             };
-            let got = &buffer[..count];
-            if matches!(self.socket, Socket::Tcp(_)) {
-                self.answer.extend_from_slice(got);
-            } else if got.get(..8) == self.message.get(..8) {
-                self.answer = got.to_vec();
-            } else {
-                continue;
+            let bytes = &buffer[..count];
+            match self.socket {
+                Socket::Tcp(_) => {
+                    self.answer.extend_from_slice(bytes);
+                    if self.answer.len() < self.message.len() {
+                        continue;
+                    }
+                }
+                // Another number is that of a message that was given up.
+                Socket::Udp(_) if bytes.get(..8) != self.message.get(..8) => continue,
+                Socket::Udp(_) => self.answer = bytes.to_vec(),
             }
-            if self.answer.len() < self.message.len() && matches!(self.socket, Socket::Tcp(_)) {
-                continue;
+            if self.answer != self.message {
+                return Err(io::ErrorKind::InvalidData.into());
             }
-            return if self.answer == self.message {
-                Ok(true)
-            } else {
-                Err(io::ErrorKind::InvalidData.into())
-            };
+            return Ok(true);
         }
     }
 }
@@ -367,18 +369,18 @@ fn times(latencies: &[u64]) -> Times {
     let Some(last) = sorted.len().checked_sub(1) else {
         return Times::default();
     };
-    let at = |percent: f64| sorted[(last as f64 * percent / 100.0).round() as usize];
+    let percentile = |percent: f64| sorted[(last as f64 * percent / 100.0).round() as usize];
     let quotable = [99.0, 90.0, 50.0];
     Times {
         count: sorted.len() as u64,
         min_us: sorted[0],
         mean_us: sorted.iter().sum::<u64>() / sorted.len() as u64,
         max_us: sorted[last],
-        p50_us: at(50.0),
-        p75_us: at(75.0),
-        p90_us: at(90.0),
-        p95_us: at(95.0),
-        p99_us: at(99.0),
+        p50_us: percentile(50.0),
+        p75_us: percentile(75.0),
+        p90_us: percentile(90.0),
+        p95_us: percentile(95.0),
+        p99_us: percentile(99.0),
         percentile_max: quotable
             .into_iter()
             .find(|percent| catamaran_stats::is_quotable(*percent, sorted.len() as u64)),

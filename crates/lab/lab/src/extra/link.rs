@@ -36,7 +36,7 @@ pub fn run(ends: Vec<End>, round_trip: Duration, stop: &AtomicBool) -> io::Resul
         let wait = link.until_due().map_or(LOOK, |wait| wait.min(LOOK));
         match link.poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => other?,
+            result => result?,
         }
         for event in &events {
             let token = event.token().0;
@@ -45,6 +45,7 @@ pub fn run(ends: Vec<End>, round_trip: Duration, stop: &AtomicBool) -> io::Resul
             } else {
                 let (place, side) = (token / 2, token % 2);
                 link.read(place, side);
+                // The socket may have room again for bytes from the other side.
                 link.write(place, 1 - side);
             }
         }
@@ -58,12 +59,22 @@ struct Link {
     listeners: Vec<(TcpListener, SocketAddr)>,
     pairs: Vec<Option<LinkPair>>,
     free: Vec<usize>,
-    /// The deliveries to come: the time, the place of the pair, the side, and the pair's number,
-    /// which tells it from later pairs at the same place.
-    due: BinaryHeap<Reverse<(Instant, usize, usize, u64)>>,
+    /// The deliveries to come, the next one first.
+    deliveries: BinaryHeap<Reverse<Delivery>>,
     round_trip: Duration,
     number: u64,
     buffer: Vec<u8>,
+}
+
+/// A piece that arrives; deliveries are ordered by time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Delivery {
+    due: Instant,
+    place: usize,
+    /// The side that has sent the piece.
+    side: usize,
+    /// The pair's number, which tells it from later pairs at the same place.
+    number: u64,
 }
 
 /// The two connections of a client's: sides 0 (the client) and 1 (the server).
@@ -101,7 +112,7 @@ impl Link {
             listeners,
             pairs: Vec::new(),
             free: Vec::new(),
-            due: BinaryHeap::new(),
+            deliveries: BinaryHeap::new(),
             round_trip,
             number: 0,
             buffer: vec![0; READ],
@@ -109,8 +120,8 @@ impl Link {
     }
 
     fn until_due(&self) -> Option<Duration> {
-        let Reverse((due, ..)) = self.due.peek()?;
-        Some(due.saturating_duration_since(now()))
+        let Reverse(next) = self.deliveries.peek()?;
+        Some(next.due.saturating_duration_since(now()))
     }
 
     /// Accepts a client at an end of the link, and connects to the server behind it.
@@ -121,6 +132,7 @@ impl Link {
             let Ok((client, _)) = listener.accept() else {
                 return Ok(());
             };
+            // Without a server, the client's connection is closed.
             let Ok(server) = TcpStream::connect(*to) else {
                 continue;
             };
@@ -159,6 +171,7 @@ impl Link {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => return,
+                // A broken connection is passed on as its end.
                 Err(_) => 0,
             };
             // Nothing is sent before the end of the client's handshake, a round trip after the connection was opened.
@@ -167,21 +180,26 @@ impl Link {
             pipe.pieces.push_back((due, self.buffer[..count].to_vec()));
             pipe.bytes += count;
             pipe.is_ended = count == 0;
-            self.due.push(Reverse((due, place, side, pair.number)));
+            self.deliveries.push(Reverse(Delivery {
+                due,
+                place,
+                side,
+                number: pair.number,
+            }));
         }
     }
 
     /// Delivers all pieces that are due.
     fn deliver(&mut self) {
         let now = now();
-        while let Some(Reverse((due, place, side, number))) = self.due.peek().copied() {
-            if due > now {
+        while let Some(Reverse(next)) = self.deliveries.peek().copied() {
+            if next.due > now {
                 return;
             }
-            self.due.pop();
-            let is_same = |pair: &LinkPair| pair.number == number;
-            if self.pairs[place].as_ref().is_some_and(is_same) {
-                self.write(place, side);
+            self.deliveries.pop();
+            let pair = self.pairs[next.place].as_ref();
+            if pair.is_some_and(|pair| pair.number == next.number) {
+                self.write(next.place, next.side);
             }
         }
     }
@@ -227,6 +245,7 @@ impl Link {
             self.pairs[place] = None;
             self.free.push(place);
         } else if was_full {
+            // What arrived while the pipe was full causes no further event.
             self.read(place, side);
         }
     }

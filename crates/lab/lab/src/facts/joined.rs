@@ -6,6 +6,7 @@ use super::{Facts, LatencyFacts, MachineFacts, PathFacts, ShareFacts, SilenceFac
 
 impl Facts {
     /// Joins the facts of two spans. Counts are added; shares, rates and means are weighted by time or by responses.
+    /// Taking `next` apart makes the compiler ask for a rule for each new fact.
     pub(crate) fn and(self, next: Self) -> Self {
         let Self {
             expect,
@@ -40,7 +41,7 @@ impl Facts {
             seconds: one_or_both([self.seconds, seconds], |one, other| one + other),
             completed: self.completed + completed,
             failed: self.failed + failed,
-            statuses: added([self.statuses, statuses], |one, other| one + other),
+            statuses: joined_maps([self.statuses, statuses], |one, other| one + other),
             non_2xx: one_or_both([self.non_2xx, non_2xx], |one, other| one + other),
             kept: one_or_both([self.kept, kept], |one, other| one + other),
             body_bytes: answers.mean([self.body_bytes, body_bytes]),
@@ -56,9 +57,9 @@ impl Facts {
             generator_starved: times.mean([self.generator_starved, generator_starved]),
             judges_itself: self.judges_itself && judges_itself,
             is_paced: self.is_paced || is_paced,
-            warnings: added([self.warnings, warnings], |one, _| one),
+            warnings: joined_maps([self.warnings, warnings], |one, _| one),
             silences: one_or_both([self.silences, silences], SilenceFacts::and),
-            asked: added([self.asked, asked], |one, other| one.and(other, answers)),
+            asked: joined_maps([self.asked, asked], |one, other| one.and(other, answers)),
             machine: one_or_both([self.machine, machine], |one, other| one.and(other, times)),
         }
     }
@@ -152,9 +153,9 @@ impl MachineFacts {
             compiling: times.mean([self.compiling, compiling]),
             capped: [self.capped, capped].concat(),
             throttled: self.throttled + throttled,
-            shares: added([self.shares, shares], |one, other| one.and(other, times)),
+            shares: joined_maps([self.shares, shares], |one, other| one.and(other, times)),
             oom_kills: self.oom_kills + oom_kills,
-            uncounted: added([self.uncounted, uncounted], |one, _| one),
+            uncounted: joined_maps([self.uncounted, uncounted], |one, _| one),
             by_strace: self.by_strace.or(by_strace),
             own_cost: times.mean([self.own_cost, own_cost]),
         }
@@ -193,39 +194,36 @@ impl Weights {
         one_or_both(values, |one, other| self.mean_of([one, other]))
     }
 
-    fn mean_of(self, [one, other]: [f64; 2]) -> f64 {
-        let Self([first, second]) = self;
+    fn mean_of(self, [first, second]: [f64; 2]) -> f64 {
+        let Self([first_weight, second_weight]) = self;
+        let sum = first_weight + second_weight;
         // Spans without responses have equal weights.
-        let part = if first + second > 0.0 {
-            second / (first + second)
-        } else {
-            0.5
-        };
-        one + (other - one) * part
+        let part_of_second = if sum > 0.0 { second_weight / sum } else { 0.5 };
+        first + (second - first) * part_of_second
     }
 }
 
 /// Both values joined by `and`; if one is not known, the other.
-fn one_or_both<T>([one, other]: [Option<T>; 2], and: impl FnOnce(T, T) -> T) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(and(one, other)),
-        (one, other) => one.or(other),
+fn one_or_both<T>([first, second]: [Option<T>; 2], and: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(and(first, second)),
+        (first, second) => first.or(second),
     }
 }
 
 /// All entries of two maps; an entry in both is joined by `and`.
-fn added<K: Ord, V>(
-    [mut all, more]: [BTreeMap<K, V>; 2],
+fn joined_maps<K: Ord, V>(
+    [mut entries, next]: [BTreeMap<K, V>; 2],
     and: impl Fn(V, V) -> V,
 ) -> BTreeMap<K, V> {
-    for (key, value) in more {
-        let both = match all.remove(&key) {
-            Some(known) => and(known, value),
+    for (key, value) in next {
+        let joined = match entries.remove(&key) {
+            Some(before) => and(before, value),
             None => value,
         };
-        all.insert(key, both);
+        entries.insert(key, joined);
     }
-    all
+    entries
 }
 
 #[cfg(test)]

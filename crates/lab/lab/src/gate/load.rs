@@ -46,50 +46,52 @@ fn littles_law(facts: &Facts) -> Option<GateFinding> {
     if facts.is_paced {
         return None;
     }
-    let (clients, rate, latency) = (facts.clients?, facts.rate?, facts.latency_ms?);
-    let clients = clients as f64;
-    let busy = |ms: f64| rate * ms / 1000.0;
-    let (low, high) = (
-        busy(latency.mean - latency.rounding),
-        busy(latency.mean + latency.rounding),
-    );
+    let (clients, rate, latency) = (facts.clients? as f64, facts.rate?, facts.latency_ms?);
+    let busy_clients = |latency_ms: f64| rate * latency_ms / 1000.0;
+    let low = busy_clients(latency.mean - latency.rounding);
+    let high = busy_clients(latency.mean + latency.rounding);
     // At each end of the span, clients may be in the middle of requests that are counted only in part. If the run ends
     // by its number of requests, clients wait idly for the longest of the last ones.
     let longest = latency.max.max(latency.mean);
-    let ends = facts
-        .seconds
-        .map_or(0.0, |seconds| longest / 1000.0 / seconds.max(1e-9));
+    let ends = match facts.seconds {
+        Some(seconds) => longest / 1000.0 / seconds.max(1e-9),
+        None => 0.0,
+    };
     let margin = LITTLE_OFF_MAX + ends;
-    (low > clients * (1.0 + margin) || high < clients * (1.0 - margin)).then(|| {
-        let words = format!(
-            "{clients:.0} clients are said, rate times latency is {:.0}: clients were idle, or \
-             times are wrong.",
-            busy(latency.mean)
-        );
-        GateFinding::new("littles-law", Effect::Void, words)
-    })
+    let is_apart = low > clients * (1.0 + margin) || high < clients * (1.0 - margin);
+    if !is_apart {
+        return None;
+    }
+    let words = format!(
+        "{clients:.0} clients are said, rate times latency is {:.0}: clients were idle, or times are wrong.",
+        busy_clients(latency.mean)
+    );
+    Some(GateFinding::new("littles-law", Effect::Void, words))
 }
 
 /// Fires if the load generator was the limit.
 fn generator(facts: &Facts) -> Option<GateFinding> {
-    let percent = |share: f64| share * 100.0;
     let fire = |words| Some(GateFinding::new("generator", Effect::Time, words));
+    let machine = facts.machine.as_ref();
+    let server_core = machine.and_then(|machine| machine.server_core);
     // If the server is as busy as the load generator, they wait for each other, and neither alone is the limit.
-    let server = facts
-        .machine
-        .as_ref()
-        .and_then(|machine| machine.server_core);
-    match (facts.generator_busy, facts.generator_starved) {
-        (Some(busy), _) if busy >= BUSY && server.is_none_or(|core| core < BUSY) => fire(format!(
+    if let Some(busy) = facts.generator_busy
+        && busy >= BUSY
+        && server_core.is_none_or(|core| core < BUSY)
+    {
+        return fire(format!(
             "The load generator was busy {:.0} % of the time: it was the limit, not the server.",
-            percent(busy)
-        )),
-        (_, Some(starved)) if starved > STARVED => fire(format!(
-            "The load generator waited {:.0} % of the time for a core: times are its own, too.",
-            percent(starved)
-        )),
-        _ => None,
+            busy * 100.0
+        ));
     }
+    let starved = facts.generator_starved?;
+    if starved <= STARVED {
+        return None;
+    }
+    fire(format!(
+        "The load generator waited {:.0} % of the time for a core: times are its own, too.",
+        starved * 100.0
+    ))
 }
 
 /// Fires if the load generator itself says that it was late or did not send requests.
@@ -109,23 +111,26 @@ fn ceiling(facts: &Facts) -> Option<GateFinding> {
     let (clients, rate) = (facts.clients?, facts.rate?);
     let delay = facts.expect.delay_ms.filter(|delay| *delay > 0.0)?;
     let ceiling = clients as f64 * 1000.0 / delay;
-    let place = rate / ceiling;
-    let words =
+    let part_of_ceiling = rate / ceiling;
+    let limit =
         format!("{clients} clients that wait {delay:.0} ms each can ask {ceiling:.0}/s at most");
-    if place > CEILING_BEYOND {
-        let words = format!("{words}, {rate:.0}/s were counted: the delay did not take place.");
+    if part_of_ceiling > CEILING_BEYOND {
+        let words = format!("{limit}, {rate:.0}/s were counted: the delay did not take place.");
         return Some(GateFinding::new("ceiling", Effect::Void, words));
     }
-    (place >= CEILING_NEAR).then(|| {
-        let words = format!("{words}, and {rate:.0}/s were reached: the clients are the limit.");
-        GateFinding::new("ceiling", Effect::Note, words)
-    })
+    if part_of_ceiling < CEILING_NEAR {
+        return None;
+    }
+    let words = format!("{limit}, and {rate:.0}/s were reached: the clients are the limit.");
+    Some(GateFinding::new("ceiling", Effect::Note, words))
 }
 
 /// The largest relative difference between rate times latency and the number of clients.
 const LITTLE_OFF_MAX: f64 = 0.05;
 
+/// The share of its time from which the load generator, or the server's core, counts as the limit.
 const BUSY: f64 = 0.95;
+/// The largest share of its time that the load generator may wait for a core.
 const STARVED: f64 = 0.05;
 
 /// Warnings of `bench` that make a run of an open loop void.

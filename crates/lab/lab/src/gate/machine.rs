@@ -85,16 +85,16 @@ fn foreign(facts: &Facts) -> Option<GateFinding> {
 
 /// Fires if other processes took more of the cores' time from one run than from the other.
 fn unequal_foreign(one: &Facts, other: &Facts) -> Option<GateFinding> {
-    let share = |facts: &Facts| Some(facts.machine.as_ref()?.foreign);
-    let (one, other) = (share(one)?, share(other)?);
-    ((one - other).abs() > FOREIGN_APART).then(|| {
-        let words = format!(
-            "Other processes took {:.0} % of the cores' time from one level and {:.0} % from the other.",
-            one * 100.0,
-            other * 100.0
-        );
-        GateFinding::new("foreign", Effect::Machine, words)
-    })
+    let [first, second] = [one.machine.as_ref()?, other.machine.as_ref()?].map(|it| it.foreign);
+    if (first - second).abs() <= FOREIGN_APART {
+        return None;
+    }
+    let words = format!(
+        "Other processes took {:.0} % of the cores' time from one level and {:.0} % from the other.",
+        first * 100.0,
+        second * 100.0
+    );
+    Some(GateFinding::new("foreign", Effect::Machine, words))
 }
 
 /// Fires if most local ports were in TIME_WAIT.
@@ -189,6 +189,7 @@ fn files(limits: &[Check]) -> Option<GateFinding> {
     })
 }
 
+/// The largest share of the cores' time for other processes, and for other machines.
 const FOREIGN: f64 = 0.05;
 const STEAL: f64 = 0.01;
 

@@ -54,8 +54,9 @@ fn maximum(facts: &Facts) -> Option<GateFinding> {
     let latency = facts.latency_ms?;
     let median = latency.median.filter(|median| *median > 0.0)?;
     let times = latency.max / median;
-    let at_least = (latency.max - latency.rounding) / (median + latency.rounding);
-    (at_least >= MAXIMUM_TIMES_MIN).then(|| {
+    // Both are rounded in texts of other tools.
+    let times_at_least = (latency.max - latency.rounding) / (median + latency.rounding);
+    (times_at_least >= MAXIMUM_TIMES_MIN).then(|| {
         let words = format!(
             "The longest request took {:.0} ms, {times:.0} times the median: it is one of {} and \
              says nothing of the others.",
@@ -68,8 +69,8 @@ fn maximum(facts: &Facts) -> Option<GateFinding> {
 
 /// Fires if the longest requests of two runs differ much: each is only one request.
 fn maxima(one: &Facts, other: &Facts) -> Option<GateFinding> {
-    let (one, other) = (one.latency_ms?.max, other.latency_ms?.max);
-    let (low, high) = (one.min(other), one.max(other));
+    let (first, second) = (one.latency_ms?.max, other.latency_ms?.max);
+    let (low, high) = (first.min(second), first.max(second));
     (low > 0.0 && high / low >= MAXIMA_MIN).then(|| {
         let words = format!(
             "The maxima differ by a factor of {:.0} ({low:.0} and {high:.0} ms): each is one request, so \

@@ -1,7 +1,7 @@
 //! Gates on servers: what they answered, and whether they were in the state that the experiment needs.
 
 use super::{Effect, GateFinding, GateRecord, PairGate, RunGate, of};
-use crate::facts::{Facts, LevelChange, PathFacts};
+use crate::facts::{Facts, LevelChange, MachineFacts, PathFacts};
 
 pub(super) static RUN_GATES: &[RunGate] = &[
     RunGate {
@@ -126,40 +126,40 @@ pub static FILE_GATES: &[GateRecord<()>] = &[
 /// Fires if responses had another status than the expected one.
 fn status(facts: &Facts) -> Option<GateFinding> {
     let expected = facts.expect.status?;
-    let others = || {
-        facts
-            .statuses
-            .iter()
-            .filter(|(status, _)| **status != expected)
+    if facts.statuses.is_empty() && expected < 300 {
+        return non_2xx(facts);
+    }
+    let mut others = facts.statuses.clone();
+    others.remove(&expected);
+    // The most frequent of them is named.
+    let (status, _) = others.iter().max_by_key(|(_, count)| **count)?;
+    let wrong: u64 = others.values().sum();
+    let words = format!(
+        "{} answers were {status} and not {expected}",
+        of(wrong, facts.completed)
+    );
+    if facts.is_rare(wrong) {
+        let words = format!("{words}.");
+        return Some(GateFinding::new("status", Effect::Note, words));
+    }
+    let what = match status {
+        300..400 => "a redirect was measured",
+        400.. => "an error was measured",
+        _ => "something else was measured",
     };
-    let wrong: u64 = others().map(|(_, count)| count).sum();
-    if let Some((status, _)) = others().max_by_key(|(_, count)| **count) {
-        let what = match status {
-            300..400 => "a redirect was measured",
-            400.. => "an error was measured",
-            _ => "something else was measured",
-        };
-        let part = of(wrong, facts.completed);
-        if facts.is_rare(wrong) {
-            let words = format!("{part} answers were {status} and not {expected}.");
-            return Some(GateFinding::new("status", Effect::Note, words));
-        }
-        let words = format!("{part} answers were {status} and not {expected}: {what}.");
-        return Some(GateFinding::new("status", Effect::Void, words));
-    }
-    // Most tools print only the number of responses that were not 2xx.
-    let other = facts
-        .non_2xx
-        .filter(|_| facts.statuses.is_empty() && expected < 300)?;
-    if other == 0 {
-        return None;
-    }
-    let part = of(other, facts.completed);
-    if facts.is_rare(other) {
+    let words = format!("{words}: {what}.");
+    Some(GateFinding::new("status", Effect::Void, words))
+}
+
+/// The gate `status` for tools that print only the number of responses that were not 2xx.
+fn non_2xx(facts: &Facts) -> Option<GateFinding> {
+    let count = facts.non_2xx.filter(|count| *count > 0)?;
+    let part = of(count, facts.completed);
+    if facts.is_rare(count) {
         let words = format!("{part} answers were not 2xx.");
         return Some(GateFinding::new("status", Effect::Note, words));
     }
-    let what = if other == facts.completed {
+    let what = if count == facts.completed {
         "a redirect or an error was measured, not the page"
     } else {
         "redirects or errors are part of the figures"
@@ -170,10 +170,11 @@ fn status(facts: &Facts) -> Option<GateFinding> {
 
 /// Fires if the mean length of bodies is not the expected one.
 fn body(facts: &Facts) -> Option<GateFinding> {
-    let (expected, found) = (facts.expect.body_bytes?, facts.body_bytes?);
+    let (expected, mean) = (facts.expect.body_bytes?, facts.body_bytes?);
     // Bytes of requests that were cut at the end may be counted, too.
-    ((found - expected as f64).abs() > 0.5 + expected as f64 * ROUNDING).then(|| {
-        let words = format!("Bodies had {found:.1} bytes on average, {expected} were expected.");
+    let error_max = 0.5 + expected as f64 * ROUNDING;
+    ((mean - expected as f64).abs() > error_max).then(|| {
+        let words = format!("Bodies had {mean:.1} bytes on average, {expected} were expected.");
         GateFinding::new("body", Effect::Void, words)
     })
 }
@@ -204,28 +205,22 @@ fn body_lengths(facts: &Facts) -> Option<GateFinding> {
 
 /// Fires if connections were not kept although keep-alive was asked for, or kept although it was not.
 fn keep_alive(facts: &Facts) -> Option<GateFinding> {
-    let (wanted, kept) = (facts.expect.kept?, facts.kept?);
-    let all = facts.completed;
-    if all == 0 {
+    let (is_asked_for, kept) = (facts.expect.kept?, facts.kept?);
+    if facts.completed == 0 {
         return None;
     }
-    let share = kept as f64 / all as f64;
-    let words = match wanted {
-        true if share < least_kept(facts.expect.kept_requests_max) => {
-            format!(
-                "Keep-alive was asked for, and {} connections were kept.",
-                of(kept, all)
-            )
-        }
-        false if kept > 0 => {
-            format!(
-                "Keep-alive was not asked for, and {} connections were kept.",
-                of(kept, all)
-            )
-        }
-        _ => return None,
+    let share = kept as f64 / facts.completed as f64;
+    let (is_wrong, asked) = if is_asked_for {
+        let least = least_kept(facts.expect.kept_requests_max);
+        (share < least, "asked for")
+    } else {
+        (kept > 0, "not asked for")
     };
-    Some(GateFinding::new("keep-alive", Effect::Void, words))
+    is_wrong.then(|| {
+        let part = of(kept, facts.completed);
+        let words = format!("Keep-alive was {asked}, and {part} connections were kept.");
+        GateFinding::new("keep-alive", Effect::Void, words)
+    })
 }
 
 /// The least share of responses after which the connection must be kept, if the server closes it after `limit`
@@ -274,8 +269,9 @@ fn not_asked(name: &str, asked: &PathFacts) -> Option<String> {
         counted,
         cpu_us,
     } = *asked;
-    let is_seldom = counted.is_some_and(|counted| counted < expected * (1.0 - LOST_MAX));
-    if let Some(counted) = counted.filter(|_| is_seldom) {
+    if let Some(counted) = counted
+        && counted < expected * (1.0 - LOST_MAX)
+    {
         return Some(format!(
             "The server {name} was asked {counted:.2} times for each answer, at least {expected} expected: another server \
              answered in its place."
@@ -296,7 +292,8 @@ fn idle_server(facts: &Facts) -> Option<GateFinding> {
         return Some(fired);
     }
     let (load, server) = (machine.load_core?, machine.server_core?);
-    (facts.clients.is_some() && server < SERVER_BUSY && load >= LOAD_BUSY).then(|| {
+    let is_closed_loop = facts.clients.is_some();
+    (is_closed_loop && server < SERVER_BUSY && load >= LOAD_BUSY).then(|| {
         let words = format!(
             "The server's core was busy {:.0} % of the time, the load's {:.0} %: throughput is not \
              the server's.",
@@ -311,7 +308,8 @@ fn idle_server(facts: &Facts) -> Option<GateFinding> {
 fn below_its_part(facts: &Facts) -> Option<GateFinding> {
     let mut shares = facts.machine.as_ref()?.shares.iter();
     let (name, share) = shares.find(|(_, share)| share.is_tested)?;
-    (facts.clients.is_some() && share.used < share.declared * SERVER_BUSY).then(|| {
+    let is_closed_loop = facts.clients.is_some();
+    (is_closed_loop && share.used < share.declared * SERVER_BUSY).then(|| {
         let words = format!(
             "The server {name} took {:.0} % of its core, {:.0} % are declared: throughput is not its own.",
             share.used * 100.0,
@@ -335,38 +333,45 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
         };
         return Some(GateFinding::new(UNSTEADY, effect, words));
     }
-    if let Some(LevelChange {
-        what,
-        after_s,
-        shift,
-    }) = &machine.changed
-    {
-        let way = if *shift > 0.0 { "rose" } else { "fell" };
-        let words = format!(
-            "Within the run, {after_s:.1} s after its beginning, the {what} {way} by {:.0} %.",
-            shift.abs() * 100.0
-        );
-        return Some(GateFinding::new(UNSTEADY, Effect::Note, words));
-    }
-    let words = match (machine.moving, machine.hidden) {
-        (_, Some(hidden)) if hidden >= 1.0 => {
-            "The warm-up was too short to tell whether the server is steady.".to_owned()
+    let words = match &machine.changed {
+        Some(change) => change_words(change),
+        None => movement_words(machine)?,
+    };
+    Some(GateFinding::new(UNSTEADY, Effect::Note, words))
+}
+
+fn change_words(change: &LevelChange) -> String {
+    let verb = if change.shift > 0.0 { "rose" } else { "fell" };
+    format!(
+        "Within the run, {:.1} s after its beginning, the {} {verb} by {:.0} %.",
+        change.after_s,
+        change.what,
+        change.shift.abs() * 100.0
+    )
+}
+
+/// A sentence on the movement that was left after the warm-up, or that noise may have hidden; `None` if the server was
+/// steady.
+fn movement_words(machine: &MachineFacts) -> Option<String> {
+    if let Some(hidden) = machine.hidden {
+        if hidden >= 1.0 {
+            let words = "The warm-up was too short to tell whether the server is steady.";
+            return Some(words.to_owned());
         }
-        (_, Some(hidden)) => format!(
+        return Some(format!(
             "After the warm-up the rate or the CPU time of a request may still have moved by {:.0} %: noise \
              would have hidden it.",
             hidden * 100.0
-        ),
-        (Some(moving), None) if moving.abs() > MOVEMENT_MAX => {
-            let way = if moving > 0.0 { "up" } else { "down" };
-            format!(
-                "After the warm-up the rate or the CPU time of a request still moved {way} by {:.0} %.",
-                moving.abs() * 100.0
-            )
-        }
-        _ => return None,
-    };
-    Some(GateFinding::new(UNSTEADY, Effect::Note, words))
+        ));
+    }
+    let moving = machine
+        .moving
+        .filter(|moving| moving.abs() > MOVEMENT_MAX)?;
+    let direction = if moving > 0.0 { "up" } else { "down" };
+    Some(format!(
+        "After the warm-up the rate or the CPU time of a request still moved {direction} by {:.0} %.",
+        moving.abs() * 100.0
+    ))
 }
 
 /// Fires if a server ended, or logged one of the alarms of its target.
@@ -393,14 +398,12 @@ fn capped(facts: &Facts) -> Option<GateFinding> {
 
 /// Fires if the heads of responses differ in length: then the bytes of a hop also compare heads.
 fn unequal_answers(one: &Facts, other: &Facts) -> Option<GateFinding> {
-    let apart = one.head_bytes? - other.head_bytes?;
-    (apart.abs() >= 0.5).then(|| {
+    let (first, second) = (one.head_bytes?, other.head_bytes?);
+    let difference = (first - second).abs();
+    (difference >= 0.5).then(|| {
         let words = format!(
-            "Beside the body, answers differ by {:.1} bytes ({:.1} and {:.1}): bytes on this hop \
-             compare heads, not what is claimed.",
-            apart.abs(),
-            one.head_bytes.unwrap_or_default(),
-            other.head_bytes.unwrap_or_default()
+            "Beside the body, answers differ by {difference:.1} bytes ({first:.1} and {second:.1}): bytes on this hop \
+             compare heads, not what is claimed."
         );
         GateFinding::new("unequal-answers", Effect::Note, words)
     })
@@ -408,8 +411,8 @@ fn unequal_answers(one: &Facts, other: &Facts) -> Option<GateFinding> {
 
 /// Fires if only one of two runs had failed requests.
 fn unequal_failures(one: &Facts, other: &Facts) -> Option<GateFinding> {
-    let failed = (one.failed > 0) != (other.failed > 0);
-    failed.then(|| {
+    let has_only_one_failed = (one.failed > 0) != (other.failed > 0);
+    has_only_one_failed.then(|| {
         let words = format!(
             "One run had {} failed requests and the other {}: a failed request costs less than an \
              answer.",
@@ -427,11 +430,11 @@ fn unequal_failures(one: &Facts, other: &Facts) -> Option<GateFinding> {
 /// Fires if one of two levels reuses connections to the application and the other does not, which may explain their
 /// difference.
 fn confounded(one: &Facts, other: &Facts) -> Option<GateFinding> {
-    let (one, other) = (one.dials?, other.dials?);
-    ((one - other).abs() > DIALS_APART).then(|| {
+    let (first, second) = (one.dials?, other.dials?);
+    ((first - second).abs() > DIALS_APART).then(|| {
         let words = format!(
-            "Confounded with reuse: the servers opened {one:.2} connections to each other for a \
-             request at one level, {other:.2} at the other."
+            "Confounded with reuse: the servers opened {first:.2} connections to each other for a \
+             request at one level, {second:.2} at the other."
         );
         GateFinding::new("confounded", Effect::Note, words)
     })
@@ -441,14 +444,18 @@ fn has_length(facts: &Facts) -> bool {
     facts.expect.body_bytes.is_some()
 }
 
+/// Whether it is known how busy the cores, or parts of one, of load and server were.
 fn has_busy_cores(facts: &Facts) -> bool {
-    let machine = facts.machine.as_ref();
-    machine.is_some_and(|it| it.server_core.and(it.load_core).is_some() || !it.shares.is_empty())
+    let Some(machine) = &facts.machine else {
+        return false;
+    };
+    let has_cores = machine.server_core.is_some() && machine.load_core.is_some();
+    has_cores || !machine.shares.is_empty()
 }
 
 fn is_watched(facts: &Facts) -> bool {
     let machine = facts.machine.as_ref();
-    machine.is_some_and(|it| it.moving.is_some() || it.hidden.is_some())
+    machine.is_some_and(|machine| machine.moving.is_some() || machine.hidden.is_some())
 }
 
 /// The largest relative error of the mean length of a body, because of unfinished requests.

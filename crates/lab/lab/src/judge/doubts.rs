@@ -64,8 +64,9 @@ pub(super) fn doubts(figures: &TextFigures) -> Vec<GateFinding> {
 /// are many, its percentiles are too low.
 fn late(figures: &TextFigures) -> Option<GateFinding> {
     let (tool, late) = (figures.tool, figures.late.filter(|late| *late > 0)?);
-    let all = figures.completed.unwrap_or(0).max(late);
-    let (effect, meaning) = if late as f64 > all as f64 * RARE {
+    // Some tools do not count them among the completed requests.
+    let requests = figures.completed.unwrap_or(0).max(late);
+    let (effect, meaning) = if late as f64 > requests as f64 * RARE {
         (Effect::Time, "latencies are of the others")
     } else {
         (Effect::Note, "latencies leave them out or cut them")
@@ -82,7 +83,7 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let tool = figures.tool;
     let completed = figures.completed.unwrap_or(0);
-    let by_share = |part: u64, whole: u64| {
+    let effect_of = |part: u64, whole: u64| {
         if part as f64 > whole as f64 * RARE {
             Effect::Void
         } else {
@@ -107,7 +108,7 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
         );
         found.push(GateFinding::new(
             UNCONNECTED,
-            by_share(lost, clients),
+            effect_of(lost, clients),
             words,
         ));
     }
@@ -120,7 +121,7 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
             "{} checks of the script failed: answers were not those that were to be measured.",
             gate::of(failed, made)
         );
-        found.push(GateFinding::new(CHECKS, by_share(failed, made), words));
+        found.push(GateFinding::new(CHECKS, effect_of(failed, made), words));
     }
     if let dropped @ 1.. = figures.dropped {
         let words = format!(
@@ -130,7 +131,7 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
         );
         found.push(GateFinding::new(
             "late",
-            by_share(dropped, completed + dropped),
+            effect_of(dropped, completed + dropped),
             words,
         ));
     }
@@ -151,17 +152,21 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
 /// from more requests being due at the median latency than there are connections.
 fn beyond_rate(figures: &TextFigures) -> Option<GateFinding> {
     let (rate, clients, times) = (figures.rate?, figures.clients?, figures.total_ms?);
-    // The median differs from the mean by at most the standard deviation.
-    let least = || Some(times.mean - figures.deviation_ms?);
-    let due = rate * times.median.or_else(least)? / 1000.0;
-    (figures.tool == "wrk2" && due > clients as f64 * BEYOND).then(|| {
-        let words = format!(
-            "Rate times latency says that {due:.0} requests were due at once, and {clients} connections carry one each: \
-             wrk2 was asked for a higher rate than the {rate:.1}/s that it reached, and latencies grow with the length of \
-             the run."
-        );
-        GateFinding::new("late", Effect::Void, words)
-    })
+    let median = match times.median {
+        Some(median) => median,
+        // The median differs from the mean by at most the standard deviation.
+        None => times.mean - figures.deviation_ms?,
+    };
+    let due = rate * median / 1000.0;
+    if figures.tool != "wrk2" || due <= clients as f64 * BEYOND {
+        return None;
+    }
+    let words = format!(
+        "Rate times latency says that {due:.0} requests were due at once, and {clients} connections carry one each: \
+         wrk2 was asked for a higher rate than the {rate:.1}/s that it reached, and latencies grow with the length of \
+         the run."
+    );
+    Some(GateFinding::new("late", Effect::Void, words))
 }
 
 /// Findings on any single run, whatever the tool.

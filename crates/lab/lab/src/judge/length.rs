@@ -18,35 +18,38 @@ impl AnswerLength {
     pub(super) fn of_figures(figures: &TextFigures) -> Option<Self> {
         // The product of rate and time is preferred, since some tools print the number of responses rounded to
         // thousands.
-        let by_rate = figures
-            .rate
-            .zip(figures.seconds)
-            .map(|(rate, seconds)| rate * seconds);
-        let counted = || figures.completed.map(|completed| completed as f64);
-        let answers = by_rate.or_else(counted).filter(|answers| *answers >= 1.0)?;
-        let document = figures.document_bytes.map(|bytes| bytes as f64);
-        let mean = || Some(figures.body_bytes? as f64 / answers);
-        let body = document.or_else(mean).map(Self::Body);
-        body.or_else(|| Some(Self::Whole(figures.bytes? as f64 / answers)))
+        let answers = match (figures.rate, figures.seconds) {
+            (Some(rate), Some(seconds)) => rate * seconds,
+            _ => figures.completed? as f64,
+        };
+        if answers < 1.0 {
+            return None;
+        }
+        if let Some(length) = figures.document_bytes {
+            return Some(Self::Body(length as f64));
+        }
+        if let Some(bodies) = figures.body_bytes {
+            return Some(Self::Body(bodies as f64 / answers));
+        }
+        Some(Self::Whole(figures.bytes? as f64 / answers))
     }
 
     /// A clause on how the lengths differ; `None` if they are close enough to be of the same page, or if one is with
     /// the head and the other is not.
     pub(super) fn differ(self, other: Self) -> Option<String> {
-        let (part, one, two, most) = match (self, other) {
+        let (part, one, two, factor_max) = match (self, other) {
             (Self::Body(one), Self::Body(two)) => ("Bodies", one, two, BODY_APART_MAX),
             (Self::Whole(one), Self::Whole(two)) => ("Answers", one, two, WHOLE_APART_MAX),
             _ => return None,
         };
-        let apart = one.max(two) / one.min(two).max(1.0);
-        let shown = |bytes: f64| show_count(bytes.round() as u64);
-        (apart > most).then(|| {
-            format!(
-                "{part} of {} bytes in one run, of {} in the other",
-                shown(one),
-                shown(two)
-            )
-        })
+        let factor = one.max(two) / one.min(two).max(1.0);
+        if factor <= factor_max {
+            return None;
+        }
+        let [one, two] = [one, two].map(|bytes| show_count(bytes.round() as u64));
+        Some(format!(
+            "{part} of {one} bytes in one run, of {two} in the other"
+        ))
     }
 }
 

@@ -34,10 +34,10 @@ pub static ROW_GATES: &[RowGate] = &[
     },
 ];
 
-/// The findings on a row; `all` is all rows of its source.
-pub(crate) fn check_row(row: &PublishedRun, all: &[PublishedRun]) -> Vec<GateFinding> {
+/// The findings on a row; `rows` has all rows of its source.
+pub(crate) fn check_row(row: &PublishedRun, rows: &[PublishedRun]) -> Vec<GateFinding> {
     let gates = ROW_GATES.iter();
-    gates.filter_map(|gate| (gate.check)(row, all)).collect()
+    gates.filter_map(|gate| (gate.check)(row, rows)).collect()
 }
 
 /// A sentence on the conclusion that a figure does not support because of how its run was selected.
@@ -70,7 +70,7 @@ fn outside(row: &PublishedRun) -> Option<GateFinding> {
 }
 
 /// A finding if another cell has the same figure with the same interval: one of them may have been copied.
-fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
+fn twice(row: &PublishedRun, rows: &[PublishedRun]) -> Option<GateFinding> {
     let PublishedFigure::Rate {
         mean: Some(mean),
         interval: Some(_),
@@ -79,8 +79,8 @@ fn twice(row: &PublishedRun, all: &[PublishedRun]) -> Option<GateFinding> {
         return None;
     };
     // Several tables may repeat a row; then it has the same levels.
-    let same = |other: &&PublishedRun| other.figures == row.figures && other.cell != row.cell;
-    let other = all.iter().find(same)?;
+    let mut rows = rows.iter();
+    let other = rows.find(|other| other.figures == row.figures && other.cell != row.cell)?;
     Some(limit(format!(
         "{mean}, with the same interval, also stands for {}: one of the two may have been copied.",
         other.says

@@ -81,16 +81,19 @@ impl Evidence<'_> {
     pub(crate) fn measures(&self) -> BTreeMap<String, f64> {
         let mut measures = BTreeMap::new();
         for record in MEASURES {
-            for (of, value) in (record.read)(self) {
-                let of = of.map_or_else(String::new, |of| format!(".{of}"));
-                measures.insert(format!("{}{of}", record.name), value);
+            for (part, value) in (record.read)(self) {
+                let name = match part {
+                    Some(part) => format!("{}.{part}", record.name),
+                    None => record.name.to_owned(),
+                };
+                measures.insert(name, value);
             }
         }
         measures
     }
 
     /// The first and the last sample, and the time between them; `None` without samples.
-    pub(super) fn sampled(&self) -> Option<SampledSpan<'_>> {
+    pub(super) fn sampled_span(&self) -> Option<SampledSpan<'_>> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
         let seconds = (last.time_s - first.time_s).max(1e-9);
         Some(SampledSpan {
@@ -101,7 +104,7 @@ impl Evidence<'_> {
     }
 
     /// `count` for each request; `None` if there were no requests.
-    pub(super) fn each(&self, count: f64) -> Option<f64> {
+    pub(super) fn by_request(&self, count: f64) -> Option<f64> {
         (self.requests > 0).then(|| count / self.requests as f64)
     }
 }

@@ -206,12 +206,12 @@ pub(super) static MEASURES: &[MeasureRecord] = &[
     },
     MeasureRecord {
         words: ["opens", "connections"],
-        read: |it| whole(it.each(it.opened as f64)),
+        read: |it| whole(it.by_request(it.opened as f64)),
         ..hop("sockets", "per req")
     },
     MeasureRecord {
         words: ["leaves", "ports in TIME_WAIT"],
-        read: |it| whole(it.each(it.waited as f64)),
+        read: |it| whole(it.by_request(it.waited as f64)),
         ..hop("time_wait", "per req")
     },
 ];
@@ -253,133 +253,166 @@ const fn hop(name: &'static str, unit: &'static str) -> MeasureRecord {
     }
 }
 
+/// A value of the whole run, without values of single servers.
 fn whole(value: Option<f64>) -> MeasureValues {
     value.map(|value| (None, value)).into_iter().collect()
 }
 
-fn capacity(it: &Evidence<'_>) -> Option<f64> {
-    let cpu = it.cpu.get(it.tested?)?;
-    let cpu_us = cpu.as_secs_f64() * MICROS / it.requests.max(1) as f64;
+/// The value of all servers, then those of each if there are several.
+fn of_servers(
+    evidence: &Evidence<'_>,
+    all: f64,
+    servers: impl Iterator<Item = (String, f64)>,
+) -> MeasureValues {
+    let mut values = vec![(None, all)];
+    if evidence.has_several {
+        values.extend(servers.map(|(name, value)| (Some(name), value)));
+    }
+    values
+}
+
+/// The requests that the server in front could answer with a second of CPU time.
+fn capacity(evidence: &Evidence<'_>) -> Option<f64> {
+    let cpu = evidence.cpu.get(evidence.tested?)?;
+    let cpu_us = cpu.as_secs_f64() * MICROS / evidence.requests.max(1) as f64;
     (cpu_us > 0.0).then(|| MICROS / cpu_us)
 }
 
 /// A percentile in milliseconds; `None` if there were too few requests for it.
-fn percentile(it: &Evidence<'_>, percent: f64, micros: u64) -> Option<f64> {
-    let max = it.document.latency.total.percentile_max;
-    max.is_some_and(|max| max >= percent)
-        .then_some(micros as f64 / 1000.0)
+fn percentile(evidence: &Evidence<'_>, percent: f64, micros: u64) -> Option<f64> {
+    let highest = evidence.document.latency.total.percentile_max?;
+    (highest >= percent).then_some(micros as f64 / 1000.0)
 }
 
 /// The variation of throughput over the seconds; `None` for fewer than `SECONDS_MIN` seconds, which
 /// would say next to nothing.
-fn variation(it: &Evidence<'_>) -> Option<f64> {
-    let seconds = it.document.throughput.per_second.as_ref();
-    let spread = seconds.filter(|spread| spread.seconds >= SECONDS_MIN)?;
-    Some(spread.variation)
+fn variation(evidence: &Evidence<'_>) -> Option<f64> {
+    let spread = evidence.document.throughput.per_second.as_ref()?;
+    (spread.seconds >= SECONDS_MIN).then_some(spread.variation)
 }
 
-fn cpu(it: &Evidence<'_>) -> MeasureValues {
+/// The CPU time per request, in microseconds.
+fn cpu(evidence: &Evidence<'_>) -> MeasureValues {
     let micros = |cpu: &Duration| cpu.as_secs_f64() * MICROS;
-    let all = it.each(it.cpu.values().map(micros).sum());
-    let each = it.cpu.iter().filter(|_| it.has_several);
-    let each = each.filter_map(|(name, cpu)| Some((Some(name.clone()), it.each(micros(cpu))?)));
-    whole(all).into_iter().chain(each).collect()
+    let Some(all) = evidence.by_request(evidence.cpu.values().map(micros).sum()) else {
+        return MeasureValues::new();
+    };
+    let servers = evidence.cpu.iter();
+    let servers = servers.filter_map(|(name, cpu)| {
+        let of_server = evidence.by_request(micros(cpu))?;
+        Some((name.clone(), of_server))
+    });
+    of_servers(evidence, all, servers)
 }
 
-fn syscalls(it: &Evidence<'_>) -> MeasureValues {
-    let (calls, requests) = (it.calls.calls, it.calls.requests);
+/// The system calls per request of the span in which they were counted.
+fn syscalls(evidence: &Evidence<'_>) -> MeasureValues {
+    let (calls, requests) = (evidence.calls.calls, evidence.calls.requests);
     if calls.is_empty() || requests == 0 {
         return MeasureValues::new();
     }
-    let each = |count: u64| count as f64 / requests as f64;
-    let all = each(calls.values().map(Counts::total).sum());
-    let servers = calls.iter().filter(|_| it.has_several);
-    let servers = servers.map(|(name, counts)| (Some(name.clone()), each(counts.total())));
-    whole(Some(all)).into_iter().chain(servers).collect()
+    let by_request = |count: u64| count as f64 / requests as f64;
+    let all = by_request(calls.values().map(Counts::total).sum());
+    let servers = calls.iter();
+    let servers = servers.map(|(name, counts)| (name.clone(), by_request(counts.total())));
+    of_servers(evidence, all, servers)
 }
 
-fn memory(it: &Evidence<'_>) -> MeasureValues {
-    let Some(servers) = &it.memory else {
+/// The allocated memory in MiB.
+fn memory(evidence: &Evidence<'_>) -> MeasureValues {
+    let Some(memory) = &evidence.memory else {
         return MeasureValues::new();
     };
     let mib = |bytes: u64| bytes as f64 / MIB;
-    let each = servers.iter().filter(|_| it.has_several);
-    let each = each.map(|(name, bytes)| (Some(name.clone()), mib(*bytes)));
-    let all = whole(Some(mib(servers.values().sum())));
-    all.into_iter().chain(each).collect()
+    let servers = memory
+        .iter()
+        .map(|(name, bytes)| (name.clone(), mib(*bytes)));
+    of_servers(evidence, mib(memory.values().sum()), servers)
 }
 
-fn held(it: &Evidence<'_>) -> MeasureValues {
-    let of = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
-    let values = it.held.iter();
-    values.map(|(name, bytes)| (of(name), *bytes)).collect()
+/// The memory for each client of a crowd. The value of all servers has an empty name.
+fn held(evidence: &Evidence<'_>) -> MeasureValues {
+    let server = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
+    let values = evidence.held.iter();
+    values.map(|(name, bytes)| (server(name), *bytes)).collect()
 }
 
 /// The highest use of each virtual machine's heap.
-fn heap(it: &Evidence<'_>) -> MeasureValues {
+fn heap(evidence: &Evidence<'_>) -> MeasureValues {
     let highest = |name: &String| {
-        let heaps = it.samples.iter().filter_map(|it| it.jvms.get(name));
-        let heap = heaps.map(|it| it.heap).max()?;
+        let jvms = evidence
+            .samples
+            .iter()
+            .filter_map(|sample| sample.jvms.get(name));
+        let heap = jvms.map(|jvm| jvm.heap).max()?;
         Some((Some(name.clone()), heap as f64 / MIB))
     };
-    it.jvms.iter().filter_map(highest).collect()
+    evidence.jvms.iter().filter_map(highest).collect()
 }
 
 /// The share of time that each virtual machine's collections took, in per cent.
-fn collecting(it: &Evidence<'_>) -> MeasureValues {
-    let Some(span) = it.sampled() else {
+fn collecting(evidence: &Evidence<'_>) -> MeasureValues {
+    let Some(span) = evidence.sampled_span() else {
         return MeasureValues::new();
     };
     let share = |name: &String| {
         let (before, after) = (span.first.jvms.get(name)?, span.last.jvms.get(name)?);
-        let took = after.collecting_s - before.collecting_s;
-        Some((Some(name.clone()), took / span.seconds * 100.0))
+        let seconds = after.collecting_s - before.collecting_s;
+        Some((Some(name.clone()), seconds / span.seconds * 100.0))
     };
-    it.jvms.iter().filter_map(share).collect()
+    evidence.jvms.iter().filter_map(share).collect()
 }
 
 /// The time of all connects divided by the number of responses, in microseconds; a response on a
 /// kept connection adds none.
-fn connecting(it: &Evidence<'_>) -> Option<f64> {
-    let document = it.document;
+fn connecting(evidence: &Evidence<'_>) -> Option<f64> {
+    let document = evidence.document;
     let (connects, answers) = (&document.latency.connect, document.requests.completed);
-    let is_known = it.is_published && connects.count > 0 && answers > 0;
+    let is_known = evidence.is_published && connects.count > 0 && answers > 0;
     is_known.then(|| connects.mean_us as f64 * connects.count as f64 / answers as f64)
 }
 
 /// The mean of the machine's free memory, in MiB.
-fn free(it: &Evidence<'_>) -> Option<f64> {
-    let free = it.samples.iter().map(|it| it.memory.free as f64);
-    let mean = free.sum::<f64>() / it.samples.len() as f64 / MIB;
-    (it.is_published && !it.samples.is_empty()).then_some(mean)
-}
-
-fn io(it: &Evidence<'_>) -> MeasureValues {
-    if it.disks.is_empty() {
-        return MeasureValues::new();
+fn free(evidence: &Evidence<'_>) -> Option<f64> {
+    if !evidence.is_published || evidence.samples.is_empty() {
+        return None;
     }
-    let all = it.each(it.disks.values().sum::<u64>() as f64);
-    let of_server = |(name, bytes): (&String, &u64)| {
-        let each = it.each(*bytes as f64)?;
-        it.has_several.then(|| (Some(name.clone()), each))
-    };
-    let servers = it.disks.iter().filter_map(of_server);
-    whole(all).into_iter().chain(servers).collect()
+    let samples = evidence.samples.iter();
+    let sum: f64 = samples.map(|sample| sample.memory.free as f64).sum();
+    Some(sum / evidence.samples.len() as f64 / MIB)
 }
 
-/// The sum over all disks.
-fn disk(it: &Evidence<'_>) -> Option<f64> {
-    let span = it.sampled().filter(|_| it.is_published)?;
+/// The bytes from and to disks per request.
+fn io(evidence: &Evidence<'_>) -> MeasureValues {
+    let disks = evidence.disks;
+    let sum = disks.values().sum::<u64>() as f64;
+    let Some(all) = evidence.by_request(sum).filter(|_| !disks.is_empty()) else {
+        return MeasureValues::new();
+    };
+    let servers = disks.iter().filter_map(|(name, bytes)| {
+        let of_server = evidence.by_request(*bytes as f64)?;
+        Some((name.clone(), of_server))
+    });
+    of_servers(evidence, all, servers)
+}
+
+/// The transfers of all disks per second.
+fn disk(evidence: &Evidence<'_>) -> Option<f64> {
+    if !evidence.is_published {
+        return None;
+    }
+    let span = evidence.sampled_span()?;
     let transfers = |sample: &Sample| {
         let disks = sample.disks.values();
         disks.map(|disk| disk.reads + disk.writes).sum::<u64>()
     };
-    let made = transfers(span.last).saturating_sub(transfers(span.first));
-    Some(made as f64 / span.seconds)
+    let count = transfers(span.last).saturating_sub(transfers(span.first));
+    Some(count as f64 / span.seconds)
 }
 
-fn published(it: &Evidence<'_>, name: &str) -> AbFigures {
-    it.published.get(name).copied().unwrap_or_default()
+/// What ab printed for the published run `name`; without it, no figures.
+fn published(evidence: &Evidence<'_>, name: &str) -> AbFigures {
+    evidence.published.get(name).copied().unwrap_or_default()
 }
 
 const MICROS: f64 = 1e6;

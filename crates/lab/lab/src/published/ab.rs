@@ -8,28 +8,24 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 pub(super) fn starts(text: &str) -> Vec<usize> {
     // The label also occurs in prose. It belongs to a report only with a number, without words after it, and with other
     // lines of a report near it.
-    let is_report = |rest: Scan<'_>| {
+    let is_report = |after: Scan<'_>| {
         let has_figure = |text: &str| {
-            FIGURES
-                .iter()
-                .any(|label| Scan(text).find(label, 0).is_some())
+            let mut labels = FIGURES.iter();
+            labels.any(|label| Scan(text).find(label, 0).is_some())
         };
-        let report = rest.0.split(ANCHOR).next().unwrap_or_default();
+        let report = after.0.split(ANCHOR).next().unwrap_or_default();
         // Some pages have lost their line ends.
-        rest.number().is_some()
+        after.number().is_some()
             && has_figure(report)
-            && (rest.is_one_word() || has_figure(rest.line()))
+            && (after.is_one_word() || has_figure(after.line()))
     };
     let mut starts = Scan(text).starts(ANCHOR, is_report, |head| {
-        let first = HEAD.iter().filter_map(|label| head.places(label).pop());
-        first.min().or(Some(head.0.len()))
+        let lines = HEAD.iter().filter_map(|label| head.places(label).pop());
+        lines.min().or(Some(head.0.len()))
     });
-    starts.extend(
-        Scan(text)
-            .places(ERROR)
-            .into_iter()
-            .filter(|at| error(&text[*at..]).is_some()),
-    );
+    // A run that ab gave up has no report, only an error.
+    let errors = Scan(text).places(ERROR).into_iter();
+    starts.extend(errors.filter(|start| error(&text[*start..]).is_some()));
     starts.sort_unstable();
     starts
 }
@@ -118,11 +114,9 @@ impl Failures {
         let Some(failed @ 1..) = failed else {
             return Self::default();
         };
-        let causes = scan
-            .after("Failed requests:")
-            .and_then(|rest| rest.after("(Connect:"))
-            .and_then(|rest| rest.0.split(')').next());
-        let Some(causes) = causes else {
+        let line = scan.after("Failed requests:");
+        let causes = line.and_then(|line| line.after("(Connect:"));
+        let Some(causes) = causes.and_then(|causes| causes.0.split(')').next()) else {
             return Self {
                 unexplained: failed,
                 ..Self::default()

@@ -7,9 +7,9 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let is_report = |rest: Scan<'_>| rest.number().is_some();
     Scan(text).starts(ANCHOR, is_report, |head| {
-        let first = head.places("Running").pop();
-        let table = || head.places("Latency").pop();
-        first.or_else(table).or(Some(head.0.len()))
+        let first_line = head.places("Running").pop();
+        let table = head.places("Latency").pop();
+        first_line.or(table).or(Some(head.0.len()))
     })
 }
 
@@ -19,48 +19,46 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         .find(" requests in")
         .ok_or_else(|| missing("requests in"))?;
     let sent = word_before(block, summary).and_then(short_count);
-    let seconds = Scan(&block[summary..])
-        .after("requests in")
-        .and_then(Scan::millis);
-    let before = |label: &str| {
-        let at = block.find(label)?;
-        word_before(block, at).and_then(short_count)
+    let seconds_after = |text, label| {
+        let millis = Scan(text).after(label)?.millis()?;
+        Some(millis / 1000.0)
     };
-    let other = before(" non 2xx responses").unwrap_or(0);
-    let late = block
-        .find(" timeouts)")
-        .and_then(|at| word_before(block, at));
-    let late = late.and_then(short_count).unwrap_or(0);
-    let errors = before(" errors (").unwrap_or(0);
-    let good = before(" 2xx responses");
-    let rate = column(block, "Req/Sec", "Avg").and_then(number);
-    let rate = rate.or_else(|| first_table(block, "Req/Sec").map(|[mean, _]| mean));
-    let rate = rate.ok_or_else(|| missing("Req/Sec"))?;
+    let count_before = |label: &str| {
+        let label_start = block.find(label)?;
+        word_before(block, label_start).and_then(short_count)
+    };
+    let non_2xx = count_before(" non 2xx responses").unwrap_or(0);
+    let late = count_before(" timeouts)").unwrap_or(0);
+    let errors = count_before(" errors (").unwrap_or(0);
+    // Some requests may have had no response. autocannon prints the number of responses only if some of them are not
+    // 2xx.
+    let completed = match count_before(" 2xx responses") {
+        Some(good) => Some(good + non_2xx),
+        None => sent.map(|sent| sent.saturating_sub(errors)),
+    };
+    let rate = match column(block, "Req/Sec", "Avg").and_then(number) {
+        Some(rate) => Some(rate),
+        None => first_table(block, "Req/Sec").map(|[mean, _]| mean),
+    };
     let millis = |name| column(block, "Latency", name).and_then(|cell| Scan(cell).millis());
-    let in_columns = millis("Avg")
-        .zip(millis("Max"))
-        .map(|(mean, max)| [mean, max]);
-    let times = in_columns.or_else(|| first_table(block, "Latency (ms)"));
+    let times = match (millis("Avg"), millis("Max")) {
+        (Some(mean), Some(max)) => Some([mean, max]),
+        _ => first_table(block, "Latency (ms)"),
+    };
     let figures = TextFigures {
         tool: "autocannon",
-        clients: before(" connections"),
-        seconds: seconds.map(|millis| millis / 1000.0),
-        asked_seconds: Scan(block)
-            .after("Running")
-            .and_then(Scan::millis)
-            .map(|millis| millis / 1000.0),
-        // Some requests may have had no response. autocannon prints the number of responses only if some of them are
-        // not 2xx.
-        completed: good
-            .map(|good| good + other)
-            .or_else(|| Some(sent?.saturating_sub(errors))),
+        clients: count_before(" connections"),
+        seconds: seconds_after(&block[summary..], "requests in"),
+        asked_seconds: seconds_after(block, "Running"),
+        completed,
+        // Timeouts are counted as errors, too.
         failed: Some(errors.saturating_sub(late)),
         late: Some(late),
-        non_2xx: Some(other),
+        non_2xx: Some(non_2xx),
         bytes: Scan(&block[summary..])
             .after_comma()
             .and_then(|size| size.bytes(1000)),
-        rate: Some(rate),
+        rate: Some(rate.ok_or_else(|| missing("Req/Sec"))?),
         total_ms: times.map(|[mean, max]| Times {
             mean,
             median: millis("50%"),

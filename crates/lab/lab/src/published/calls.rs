@@ -5,9 +5,9 @@ use super::{Calls, PublishedText, TextFault};
 
 /// The bytes at which tables begin: at their heading, whose words a page may have put into cells.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let places = text.match_indices(ANCHOR).map(|(at, _)| at);
-    let is_table = |at: &usize| {
-        let mut words = text[at + ANCHOR.len()..].split_whitespace();
+    let places = text.match_indices(ANCHOR).map(|(start, _)| start);
+    let is_table = |start: &usize| {
+        let mut words = text[start + ANCHOR.len()..].split_whitespace();
         words.next() == Some("calls") && words.any(|word| word == "syscall")
     };
     places.filter(is_table).collect()
@@ -16,13 +16,13 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
 /// Reads rows of percent, seconds, microseconds per call, calls, errors if there were any, and
 /// name. Rows are found by their words, since pages join lines, and logs put words before them.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
-    let heading = Scan(block).after("syscall").map_or(block, |rest| rest.0);
-    let words: Vec<&str> = heading.split_whitespace().collect();
+    let rows = Scan(block).after("syscall").map_or(block, |rows| rows.0);
+    let words: Vec<&str> = rows.split_whitespace().collect();
     let mut calls = Calls::default();
-    let mut rest = &words[..];
-    while let Some((_, after)) = rest.split_first() {
-        let Some(row) = CallsRow::read(rest) else {
-            rest = after;
+    let mut next = 0;
+    while next < words.len() {
+        let Some(row) = CallsRow::read(&words[next..]) else {
+            next += 1;
             continue;
         };
         if row.name == "total" {
@@ -32,7 +32,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         if let Some(errors) = row.errors {
             calls.errors.insert(row.name.to_owned(), errors);
         }
-        rest = &rest[row.words..];
+        next += row.words;
     }
     if calls.counts.is_empty() {
         Err(TextFault::Incomplete("strace -c", "syscall"))

@@ -1,6 +1,6 @@
 //! Reads the output of h2load.
 
-use super::scan::Scan;
+use super::scan::{Scan, word_before};
 use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// The bytes at which reports begin: at `starting benchmark`, or at `finished in` if that was left out.
@@ -16,29 +16,28 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let missing = |label: &'static str| TextFault::Incomplete("h2load", label);
     let finished = scan.after(ANCHOR).ok_or_else(|| missing(ANCHOR))?;
-    let statuses = scan
-        .after("status codes:")
-        .ok_or_else(|| missing("status codes"))?;
+    let status_codes = scan.after("status codes:");
+    let status_codes = status_codes.ok_or_else(|| missing("status codes"))?;
     let requests = scan.after("requests:").ok_or_else(|| missing("requests"))?;
-    let statuses = before_each(statuses.line(), ["2xx", "3xx", "4xx", "5xx"]);
-    let [good, redirects, refused, broken] = statuses;
-    let [errored, late] = before_each(requests.line(), ["errored", "timeout"]);
-    let clients = block
-        .match_indices(" total client(s)")
-        .filter_map(|(at, _)| {
-            let words = block[..at].split_whitespace();
-            words.last()?.parse::<u64>().ok()
-        });
-    let clients: u64 = clients.sum();
+    let [good, redirects, client_errors, server_errors] =
+        before_each(status_codes.line(), ["2xx", "3xx", "4xx", "5xx"]);
+    let non_2xx = redirects + client_errors + server_errors;
+    let [failed, late] = before_each(requests.line(), ["errored", "timeout"]);
+    // Each thread has a line with the number of its clients.
+    let mut clients = 0;
+    for (label_start, _) in block.match_indices(" total client(s)") {
+        let count = word_before(block, label_start).and_then(|word| word.parse::<u64>().ok());
+        clients += count.unwrap_or(0);
+    }
     let rate = finished.line().split(',').nth(1);
     let figures = TextFigures {
         tool: "h2load",
-        clients: Some(clients).filter(|clients| *clients > 0),
+        clients: (clients > 0).then_some(clients),
         seconds: finished.millis().map(|millis| millis / 1000.0),
-        completed: Some(good + redirects + refused + broken),
-        failed: Some(errored),
+        completed: Some(good + non_2xx),
+        failed: Some(failed),
         late: Some(late),
-        non_2xx: Some(redirects + refused + broken),
+        non_2xx: Some(non_2xx),
         rate: rate.and_then(|rate| Scan(rate).number()),
         total_ms: times(block),
         ..TextFigures::default()
@@ -66,19 +65,19 @@ fn times(block: &str) -> Option<Times> {
         .find(|line| line.contains(" min ") && line.contains(" max ") && line.contains(" mean "))?
         .split_whitespace()
         .collect();
-    let row = lines.find_map(|line| {
-        let rest = Scan(line).after("time for request:");
-        rest.or_else(|| {
-            Scan(line)
-                .after("request")
-                .filter(|rest| rest.0.trim_start().starts_with(':'))
-        })
+    // The row is called `time for request:` or, in later versions, `request :`.
+    let row = lines.find_map(|line| match Scan(line).after("time for request:") {
+        Some(values) => Some(values),
+        None => {
+            let values = Scan(line).after("request")?;
+            values.0.trim_start().starts_with(':').then_some(values)
+        }
     })?;
     let values = row.all_millis();
-    let first = head.iter().position(|name| *name == "min")?;
+    let first_column = head.iter().position(|name| *name == "min")?;
     let column = |name| {
-        let at = head.iter().position(|it| *it == name)?;
-        values.get(at - first).copied()
+        let column = head.iter().position(|other| *other == name)?;
+        values.get(column - first_column).copied()
     };
     Some(Times {
         mean: column("mean")?,

@@ -18,54 +18,41 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     };
     let missing = |label: &'static str| TextFault::Incomplete(tool, label);
     let rate = scan.after("Requests/sec:").and_then(Scan::number);
-    let statuses = listed(scan.after("Status code distribution:"));
-    let errors = listed(scan.after("Error distribution:"));
-    if statuses.is_empty() && errors.is_empty() {
+    let rate = rate.ok_or_else(|| missing("Requests/sec"));
+    let status_rows = numbered_rows(scan.after("Status code distribution:"));
+    let error_rows = numbered_rows(scan.after("Error distribution:"));
+    if status_rows.is_empty() && error_rows.is_empty() {
         return Err(missing("Status code distribution"));
     }
-    let statuses: BTreeMap<u16, u64> = statuses
-        .iter()
-        .filter_map(|(status, rest)| Some((*status as u16, Scan(rest).count()?)))
-        .collect();
-    // Requests in flight at the end of the time have not failed.
-    let under_way = |why: &str| why.contains("aborted due to deadline");
-    let (aborted, failed): (Vec<_>, Vec<_>) = errors.iter().partition(|(_, why)| under_way(why));
-    let count = |errors: &[&(u64, &str)]| errors.iter().map(|(count, _)| count).sum::<u64>();
+    let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
+    for (status, responses) in status_rows {
+        statuses.extend(Scan(responses).count().map(|count| (status as u16, count)));
+    }
     let millis = |label| scan.after(label).and_then(Scan::millis);
-    let median = ["50.00% in", "50%% in", "50% in"];
-    let median = median.into_iter().find_map(millis);
     let seconds = millis("Total:").map(|millis| millis / 1000.0);
-    let answered: u64 = statuses.values().sum();
-    // hey keeps the first million results, but divides the sum of all times by their number.
-    let sampled = (tool == "hey" && answered == HEY_MOST).then_some(answered);
-    let all = rate
-        .zip(seconds)
-        .map(|(rate, seconds)| (rate * seconds).round() as u64);
-    let told = count(&failed);
-    let completed = all
-        .filter(|_| sampled.is_some())
-        .map_or(answered, |all| all.saturating_sub(told).max(answered));
-    // If the list of errors was cut, the number of requests without a status is known only from rate and time, which is
-    // rounded.
-    let untold = all.map_or(0, |all| {
-        all.saturating_sub(completed + told + count(&aborted))
-    });
-    let is_cut = all.is_some_and(|all| untold > all / UNTOLD_SHARE);
-    let failed = if is_cut { told + untold } else { told };
-    let sampled = sampled.filter(|_| completed > answered + answered / 1000);
-    let of_all =
-        |mean: f64| sampled.map_or(mean, |sampled| mean * sampled as f64 / completed as f64);
-    let times = millis("Average:").map(of_all).zip(millis(ANCHOR));
+    let requests = match (&rate, seconds) {
+        (Ok(rate), Some(seconds)) => Some((rate * seconds).round() as u64),
+        _ => None,
+    };
+    let counts = RequestCounts::of(tool, requests, statuses.values().sum(), &error_rows);
+    let mut mean = millis("Average:");
+    if let Some(sampled) = counts.sampled {
+        // The mean is the sum of all times, divided by the number of results that hey has kept.
+        mean = mean.map(|mean| mean * sampled as f64 / counts.completed as f64);
+    }
+    let median = ["50.00% in", "50%% in", "50% in"]
+        .into_iter()
+        .find_map(millis);
     let figures = TextFigures {
         tool,
         seconds,
-        completed: Some(completed),
-        failed: Some(failed),
-        sampled,
+        completed: Some(counts.completed),
+        failed: Some(counts.failed),
+        sampled: counts.sampled,
         body_bytes: scan.after("Total data:").and_then(|size| size.bytes(1024)),
         statuses,
-        rate: Some(rate.ok_or_else(|| missing("Requests/sec"))?),
-        total_ms: times.map(|(mean, max)| Times {
+        rate: Some(rate?),
+        total_ms: mean.zip(millis(ANCHOR)).map(|(mean, max)| Times {
             mean,
             median,
             max,
@@ -76,31 +63,79 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
+/// The numbers of requests, as far as the lists of statuses and errors and the rate tell them.
+struct RequestCounts {
+    completed: u64,
+    failed: u64,
+    /// The number of results that hey has kept; `None`: all.
+    sampled: Option<u64>,
+}
+
+impl RequestCounts {
+    /// The counts of a run with `requests` requests by its rate and time, `answered` of which have a status.
+    fn of(tool: &str, requests: Option<u64>, answered: u64, errors: &[(u64, &str)]) -> Self {
+        // Requests in flight at the end of the time have not failed.
+        let is_aborted = |why: &str| why.contains("aborted due to deadline");
+        let (mut aborted, mut failed) = (0, 0);
+        for (count, why) in errors {
+            if is_aborted(why) {
+                aborted += count;
+            } else {
+                failed += count;
+            }
+        }
+        let Some(requests) = requests else {
+            return Self {
+                completed: answered,
+                failed,
+                sampled: None,
+            };
+        };
+        let mut completed = answered;
+        if tool == "hey" && answered == HEY_RESULTS_MAX {
+            completed = requests.saturating_sub(failed).max(answered);
+        }
+        // If the list of errors was cut, the number of requests without a status is known only from rate and time,
+        // which is rounded.
+        let unlisted = requests.saturating_sub(completed + failed + aborted);
+        if unlisted > requests / UNLISTED_SHARE {
+            failed += unlisted;
+        }
+        let is_sampled = completed > answered + answered / 1000;
+        Self {
+            completed,
+            failed,
+            sampled: is_sampled.then_some(answered),
+        }
+    }
+}
+
 /// Reads lines such as `[200] 5000 responses` after a heading: the number in brackets, and the text after it.
-fn listed(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
+fn numbered_rows(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
     let Some(Scan(text)) = heading else {
         return Vec::new();
     };
-    let mut listed = Vec::new();
+    let mut rows = Vec::new();
     for line in text.lines().skip(1) {
         // Names of containers may contain brackets, too.
         let row = line.split('[').skip(1).find_map(|row| {
-            let (count, rest) = row.split_once(']')?;
-            Some((count.trim().parse::<u64>().ok()?, rest.trim()))
+            let (number, words) = row.split_once(']')?;
+            Some((number.trim().parse::<u64>().ok()?, words.trim()))
         });
         match row {
-            Some(row) => listed.push(row),
+            Some(row) => rows.push(row),
+            // The next heading.
             None if line.trim_end().ends_with(':') => break,
             None => {}
         }
     }
-    listed
+    rows
 }
 
 const ANCHOR: &str = "Slowest:";
 
 /// The largest part of all requests, as a divisor, that may be missing from statuses and errors because of rounding.
-const UNTOLD_SHARE: u64 = 50;
+const UNLISTED_SHARE: u64 = 50;
 
 /// The number of results that hey keeps.
-const HEY_MOST: u64 = 1_000_000;
+const HEY_RESULTS_MAX: u64 = 1_000_000;

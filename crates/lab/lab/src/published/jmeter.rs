@@ -6,18 +6,18 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 /// The bytes at which runs begin: at the first line of sums, and at each line whose sums are smaller than before.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
-    let mut before = None;
-    let mut at = 0;
+    let mut last_samples = None;
+    let mut line_start = 0;
     for line in text.split_inclusive('\n') {
         if let Some(row) = SummaryRow::read(line) {
-            if before.is_none_or(|before| row.samples < before) {
-                starts.push(at);
+            if last_samples.is_none_or(|last| row.samples < last) {
+                starts.push(line_start);
             }
-            before = Some(row.samples);
+            last_samples = Some(row.samples);
         } else if line.contains("end of run") {
-            before = None;
+            last_samples = None;
         }
-        at += line.len();
+        line_start += line.len();
     }
     starts
 }

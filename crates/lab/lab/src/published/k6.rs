@@ -8,47 +8,53 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     let is_row =
         |rest: Scan<'_>| rest.0.starts_with(['.', ':', ' ']) && rest.line().contains("avg=");
     Scan(text).starts(ANCHOR, is_row, |head| {
-        let last = |label: &&str| head.places(label).pop();
-        let part = PARTS.iter().filter_map(last).max();
-        match head.places(TOTAL).pop() {
-            Some(total) if part.is_none_or(|part| part < total) => Some(total),
-            _ if part.is_some() => None,
-            // Before 1.0 rows stand in the order of their names.
-            _ => EARLIER.iter().filter_map(last).min().or(Some(head.0.len())),
+        let last_place = |label: &&str| head.places(label).pop();
+        let part = PARTS.iter().filter_map(last_place).max();
+        if let Some(total) = last_place(&TOTAL)
+            && part.is_none_or(|part| part < total)
+        {
+            return Some(total);
         }
+        // The row is that of a part, not of the whole run.
+        if part.is_some() {
+            return None;
+        }
+        // Before 1.0 rows stand in the order of their names.
+        let first_row = EARLIER.iter().filter_map(last_place).min();
+        first_row.or(Some(head.0.len()))
     })
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("k6", label);
+    let count_in = |name| row(block, name).and_then(|row| Scan(row).count());
     let requests = row(block, "http_reqs").ok_or_else(|| missing("http_reqs"))?;
-    let times = row(block, ANCHOR).ok_or_else(|| missing(ANCHOR))?;
-    let completed = Scan(requests).count();
+    let durations = row(block, ANCHOR).ok_or_else(|| missing(ANCHOR))?;
+    let count = Scan(requests).count();
     let rate = requests.split_whitespace().nth(1);
     let rate = rate.and_then(|word| Scan(word).number());
+    // k6 does not print how long the run took.
+    let seconds = match (count, rate) {
+        (Some(count), Some(rate)) if rate > 0.0 => Some(count as f64 / rate),
+        _ => None,
+    };
     let failed = row(block, "http_req_failed").and_then(failed);
-    let value = |name| Scan(times).after(name).and_then(Scan::millis);
-    let times = value("avg=").zip(value("max=")).map(|(mean, max)| Times {
-        mean,
-        median: value("med="),
-        max,
-        rounding: 0.01,
-    });
-    let most = row(block, "vus_max").or_else(|| row(block, "vus"));
+    let millis = |name| Scan(durations).after(name).and_then(Scan::millis);
     let figures = TextFigures {
         tool: "k6",
-        clients: most.and_then(|rest| Scan(rest).count()),
-        seconds: completed
-            .zip(rate.filter(|rate| *rate > 0.0))
-            .map(|(count, rate)| count as f64 / rate),
-        completed: completed.map(|count| count - failed.unwrap_or(0).min(count)),
+        clients: count_in("vus_max").or_else(|| count_in("vus")),
+        seconds,
+        completed: count.map(|count| count.saturating_sub(failed.unwrap_or(0))),
         failed,
         checks: checks(block),
-        dropped: row(block, "dropped_iterations")
-            .and_then(|rest| Scan(rest).count())
-            .unwrap_or(0),
+        dropped: count_in("dropped_iterations").unwrap_or(0),
         rate,
-        total_ms: times,
+        total_ms: millis("avg=").zip(millis("max=")).map(|(mean, max)| Times {
+            mean,
+            median: millis("med="),
+            max,
+            rounding: 0.01,
+        }),
         ..TextFigures::default()
     };
     Ok(PublishedText::Run(Box::new(figures)))
@@ -56,11 +62,13 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
 
 /// The text after `name......:`; `None` if there is no such row.
 fn row<'a>(block: &'a str, name: &str) -> Option<&'a str> {
-    let places = Scan(block).places(name).into_iter();
-    let rows = places.map(|at| &block[at + name.len()..]);
-    let rows = rows.map(|rest| rest.trim_start_matches('.').trim_start());
-    let mut rows = rows.filter_map(|rest| rest.strip_prefix(':'));
-    rows.find_map(|rest| rest.lines().next())
+    for start in Scan(block).places(name) {
+        let after_name = block[start + name.len()..].trim_start_matches('.');
+        if let Some(value) = after_name.trim_start().strip_prefix(':') {
+            return value.lines().next();
+        }
+    }
+    None
 }
 
 /// The number of requests without a response or with a status from 400 on, from `0.00% 0 out of 100`. Before 1.0 the

@@ -16,19 +16,21 @@ impl<'a> Scan<'a> {
 
     /// The byte index of the first `label` from byte `from` on, without a letter or digit before it.
     pub(super) fn find(self, label: &str, from: usize) -> Option<usize> {
-        let places = self.0[from..].match_indices(label);
-        let is_free = |at: usize| {
-            let before = self.0[..at].chars().next_back();
-            !before.is_some_and(char::is_alphanumeric)
-        };
-        places.map(|(at, _)| from + at).find(|at| is_free(*at))
+        let matches = self.0[from..].match_indices(label);
+        let mut places = matches.map(|(offset, _)| from + offset);
+        places.find(|place| {
+            let before = self.0[..*place].chars().next_back();
+            before.is_none_or(|letter| !letter.is_alphanumeric())
+        })
     }
 
     /// The byte indexes of all places of `label`.
     pub(super) fn places(self, label: &str) -> Vec<usize> {
         let mut places = Vec::new();
-        while let Some(at) = self.find(label, places.last().map_or(0, |last| last + label.len())) {
-            places.push(at);
+        let mut from = 0;
+        while let Some(place) = self.find(label, from) {
+            places.push(place);
+            from = place + label.len();
         }
         places
     }
@@ -43,10 +45,10 @@ impl<'a> Scan<'a> {
     ) -> Vec<usize> {
         let mut from = 0;
         let mut starts = Vec::new();
-        for at in self.places(anchor) {
-            let end = at + anchor.len();
+        for place in self.places(anchor) {
+            let end = place + anchor.len();
             if is_report(Self(&self.0[end..])) {
-                starts.extend(first(Self(&self.0[from..at])).map(|first| from + first));
+                starts.extend(first(Self(&self.0[from..place])).map(|first| from + first));
                 from = end;
             }
         }
@@ -77,23 +79,21 @@ impl<'a> Scan<'a> {
 
     /// The durations at the beginning, in milliseconds, up to the first word that is not one.
     pub(super) fn all_millis(self) -> Vec<f64> {
-        let mut rest = self.0;
-        let mut all = Vec::new();
-        while let Some((millis, after)) = duration(rest) {
-            all.push(millis);
-            rest = after;
+        let mut unread = self.0;
+        let mut durations = Vec::new();
+        while let Some((millis, after)) = duration(unread) {
+            durations.push(millis);
+            unread = after;
         }
-        all
+        durations
     }
 
     /// The size at the beginning, in bytes, with its unit: `250.00MB`, `677.73 KiB`. `step` is the factor from one unit
     /// to the next: 1,024, or 1,000 for some tools.
     pub(super) fn bytes(self, step: u32) -> Option<u64> {
-        let (value, rest) = numeral(
-            self.0
-                .trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter)),
-        )?;
-        let power = match rest.split_whitespace().next()? {
+        let is_gap = |letter: char| letter.is_whitespace() || is_mark(letter);
+        let (value, unit) = numeral(self.0.trim_start_matches(is_gap))?;
+        let power = match unit.split_whitespace().next()? {
             "B" | "bytes" => 0,
             "KB" | "kB" | "KiB" => 1,
             "MB" | "MiB" => 2,
@@ -141,18 +141,19 @@ pub(super) fn number(word: &str) -> Option<f64> {
 fn numeral(text: &str) -> Option<(f64, &str)> {
     let is_part = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',');
     let length = text.find(|letter| !is_part(letter)).unwrap_or(text.len());
+    // A comma or dot at the end belongs to the sentence.
     let digits = text[..length].trim_end_matches([',', '.']);
-    let rest = &text[digits.len()..];
-    let mut groups = digits
-        .split(',')
-        .skip(1)
-        .map(|group| group.split('.').next().unwrap_or_default());
-    let value = if groups.all(|group| group.len() == 3) {
+    let after = &text[digits.len()..];
+    let mut groups = digits.split(',').skip(1);
+    let separates_thousands =
+        groups.all(|group| group.split('.').next().unwrap_or_default().len() == 3);
+    let decimal = if separates_thousands {
         digits.replace(',', "")
     } else {
         digits.replace('.', "").replace(',', ".")
     };
-    value.parse().ok().map(|value| (value, rest))
+    let value = decimal.parse().ok()?;
+    Some((value, after))
 }
 
 /// Reads a number with a unit of thousands, such as `251k` or `1.2M`.
@@ -168,13 +169,13 @@ pub(super) fn short_count(word: &str) -> Option<u64> {
 /// Reads the duration at the beginning of `text`, in milliseconds, such as `1.25ms`, `1m30s` or
 /// `0.0041 secs`; also returns the text after it.
 fn duration(text: &str) -> Option<(f64, &str)> {
-    let mut rest =
+    let mut unread =
         text.trim_start_matches(|letter: char| letter.is_whitespace() || is_mark(letter));
-    let mut total = None;
-    while let Some((value, after)) = numeral(rest) {
-        let after = after.trim_start_matches(' ');
-        let length = after.find(|letter: char| !letter.is_alphabetic());
-        let (unit, after) = after.split_at(length.unwrap_or(after.len()));
+    let mut sum = None;
+    while let Some((value, after_value)) = numeral(unread) {
+        let with_unit = after_value.trim_start_matches(' ');
+        let length = with_unit.find(|letter: char| !letter.is_alphabetic());
+        let (unit, after_unit) = with_unit.split_at(length.unwrap_or(with_unit.len()));
         let factor = match unit {
             "ns" => 1e-6,
             "us" | "\u{b5}s" | "\u{3bc}s" => 1e-3,
@@ -184,10 +185,10 @@ fn duration(text: &str) -> Option<(f64, &str)> {
             "h" => 3.6e6,
             _ => break,
         };
-        total = Some(total.unwrap_or(0.0) + value * factor);
-        rest = after;
+        sum = Some(sum.unwrap_or(0.0) + value * factor);
+        unread = after_unit;
     }
-    total.map(|total| (total, rest))
+    sum.map(|sum| (sum, unread))
 }
 
 /// Whether a letter is a mark that tables and markdown put around figures.

@@ -19,17 +19,18 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let missing = |label: &'static str| TextFault::Incomplete("siege", label);
-    let either = |label: &str, key: &str| scan.after(key).or_else(|| scan.after(label));
-    let rate = either("Transaction rate:", "\"transaction_rate\":").and_then(Scan::number);
-    let failed = either("Failed transactions:", "\"failed_transactions\":").and_then(Scan::count);
-    let millis = |label, key| either(label, key).and_then(in_seconds);
+    let after_either = |label: &str, key: &str| scan.after(key).or_else(|| scan.after(label));
+    let count = |label, key| after_either(label, key).and_then(Scan::count);
+    let millis = |label, key| after_either(label, key).and_then(millis_of_seconds);
+    let rate = after_either("Transaction rate:", "\"transaction_rate\":").and_then(Scan::number);
+    let failed = count("Failed transactions:", "\"failed_transactions\":");
     let failed = failed.ok_or_else(|| missing("Failed transactions"))?;
     // siege counts a response such as 404 as a transaction, but neither as successful nor as failed.
-    let completed = either(ANCHOR, IN_JSON).and_then(Scan::count);
-    let good = either("Successful transactions:", "\"successful_transactions\":");
-    let good = good.and_then(Scan::count).or(completed);
-    let good = good.zip(completed).map(|(good, all)| good.min(all));
-    let others = completed.zip(good).map_or(0, |(all, good)| all - good);
+    let transactions = count(ANCHOR, IN_JSON);
+    let successful = count("Successful transactions:", "\"successful_transactions\":");
+    let good =
+        transactions.map(|transactions| successful.unwrap_or(transactions).min(transactions));
+    let others = transactions.unwrap_or(0) - good.unwrap_or(0);
     let mean = millis("Response time:", "\"response_time\":");
     let max = millis("Longest transaction:", "\"longest_transaction\":");
     let seconds = millis("Elapsed time:", "\"elapsed_time\":");
@@ -51,10 +52,12 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
 }
 
 /// A time in milliseconds; without a unit it is in seconds.
-fn in_seconds(rest: Scan<'_>) -> Option<f64> {
-    let line = Scan(rest.line());
-    line.millis()
-        .or_else(|| line.number().map(|seconds| seconds * 1000.0))
+fn millis_of_seconds(value: Scan<'_>) -> Option<f64> {
+    let line = Scan(value.line());
+    match line.millis() {
+        Some(millis) => Some(millis),
+        None => line.number().map(|seconds| seconds * 1000.0),
+    }
 }
 
 const ANCHOR: &str = "Transactions:";

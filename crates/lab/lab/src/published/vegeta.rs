@@ -7,12 +7,12 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// The bytes at which reports begin: at `Requests [total, rate…]`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let places = Scan(text).places("Requests").into_iter();
-    let is_report = |at: &usize| {
-        let rest = text[at + "Requests".len()..].trim_start();
-        rest.starts_with("[total")
-    };
-    places.filter(is_report).collect()
+    let mut starts = Scan(text).places("Requests");
+    starts.retain(|start| {
+        let columns = text[start + "Requests".len()..].trim_start();
+        columns.starts_with("[total")
+    });
+    starts
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
@@ -21,29 +21,27 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let (_, counts) = row(block, "Status Codes").ok_or_else(|| missing("Status Codes"))?;
     let sent = Scan(requests).count();
     // vegeta's rate counts what was sent; its throughput counts successful responses.
-    let values: Vec<&str> = requests.split(',').collect();
-    let at = names.iter().position(|name| *name == "throughput");
-    let rate = at.or_else(|| names.iter().position(|name| *name == "rate"));
-    let rate = rate.and_then(|at| number(values.get(at)?.trim()));
-    let statuses: BTreeMap<u16, u64> = counts
-        .split_whitespace()
-        .filter_map(|word| {
-            let (status, count) = word.split_once(':')?;
-            Some((status.parse().ok()?, count.parse().ok()?))
-        })
-        .collect();
-    let answered = statuses.iter().filter(|(status, _)| **status > 0);
-    let completed: u64 = answered.map(|(_, count)| count).sum();
+    let column = |name| names.iter().position(|other| *other == name);
+    let rate = column("throughput").or_else(|| column("rate"));
+    let rate = rate.and_then(|column| number(requests.split(',').nth(column)?.trim()));
+    let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
+    for word in counts.split_whitespace() {
+        if let Some((status, count)) = word.split_once(':')
+            && let (Ok(status), Ok(count)) = (status.parse(), count.parse())
+        {
+            statuses.insert(status, count);
+        }
+    }
+    // The status 0 is that of requests without a response.
+    statuses.remove(&0);
+    let completed: u64 = statuses.values().sum();
     let seconds = row(block, "Duration").and_then(|(_, span)| Scan(span).millis());
     let figures = TextFigures {
         tool: "vegeta",
         seconds: seconds.map(|millis| millis / 1000.0),
         completed: Some(completed),
         failed: sent.map(|sent| sent.saturating_sub(completed)),
-        statuses: statuses
-            .into_iter()
-            .filter(|(status, _)| *status > 0)
-            .collect(),
+        statuses,
         rate,
         total_ms: times(block),
         ..TextFigures::default()
@@ -55,8 +53,8 @@ fn times(block: &str) -> Option<Times> {
     let (names, values) = row(block, "Latencies")?;
     let values = Scan(values).all_millis();
     let column = |name| {
-        let at = names.iter().position(|it| *it == name)?;
-        values.get(at).copied()
+        let column = names.iter().position(|other| *other == name)?;
+        values.get(column).copied()
     };
     Some(Times {
         mean: column("mean")?,

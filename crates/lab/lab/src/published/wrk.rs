@@ -5,27 +5,27 @@ use super::{PublishedText, TextFault, TextFigures, Times};
 
 /// The bytes at which reports begin: at `2 threads and 100 connections`.
 pub(super) fn starts(text: &str) -> Vec<usize> {
-    let scan = Scan(text);
-    let places = [
-        (Mark::Clients, scan.places(ANCHOR)),
-        (Mark::Table, scan.places(TABLE)),
-        (Mark::End, scan.places(END)),
-    ];
-    let mut marks: Vec<(usize, Mark)> = places
-        .into_iter()
-        .flat_map(|(mark, places)| places.into_iter().map(move |at| (at, mark)))
-        .filter(|(at, mark)| mark.is_of_report(text, *at))
-        .collect();
+    let mut marks: Vec<(usize, Mark)> = Vec::new();
+    for (mark, label) in [
+        (Mark::Clients, ANCHOR),
+        (Mark::Table, TABLE),
+        (Mark::End, END),
+    ] {
+        let places = Scan(text).places(label).into_iter();
+        let of_reports = places.filter(|place| mark.is_of_report(text, *place));
+        marks.extend(of_reports.map(|place| (place, mark)));
+    }
     marks.sort_unstable();
     let mut starts = Vec::new();
-    let mut open: Option<Mark> = None;
-    let mut from = 0;
-    for (at, mark) in marks {
-        if open.is_none_or(|last| mark <= last) {
-            starts.push(from + beginning(&text[from..at]));
+    // The last mark of a report that has not ended yet. A mark that does not come after it begins a new report.
+    let mut last_mark: Option<Mark> = None;
+    let mut searched_from = 0;
+    for (place, mark) in marks {
+        if last_mark.is_none_or(|last| mark <= last) {
+            starts.push(searched_from + beginning(&text[searched_from..place]));
         }
-        open = (mark != Mark::End).then_some(mark);
-        from = at + 1;
+        last_mark = (mark != Mark::End).then_some(mark);
+        searched_from = place + 1;
     }
     starts
 }
@@ -41,26 +41,22 @@ enum Mark {
 impl Mark {
     /// Whether the mark's text at `at` belongs to a report of wrk, and not to prose or to the output of another tool.
     fn is_of_report(self, text: &str, at: usize) -> bool {
+        let is_near =
+            |after: Scan<'_>, label| after.find(label, 0).is_some_and(|offset| offset < NEAR);
         match self {
             Self::Clients => {
-                let around = Scan(&text[at + ANCHOR.len()..]);
-                let has_numbers =
-                    word_before(text, at).and_then(number).is_some() && around.number().is_some();
-                let has_table = around.find(TABLE, 0).is_some_and(|table| table < NEAR);
-                let before = text[..at]
-                    .char_indices()
-                    .rev()
-                    .nth(NEAR)
-                    .map_or(0, |(from, _)| from);
-                has_numbers && (has_table || text[before..at].contains(" test @ "))
+                let after = Scan(&text[at + ANCHOR.len()..]);
+                let has_threads = word_before(text, at).and_then(number).is_some();
+                let has_numbers = has_threads && after.number().is_some();
+                let mut chars_before = text[..at].char_indices().rev();
+                let near_start = chars_before.nth(NEAR).map_or(0, |(start, _)| start);
+                let has_first_line = text[near_start..at].contains(" test @ ");
+                has_numbers && (has_first_line || is_near(after, TABLE))
             }
             Self::Table => text[at + TABLE.len()..].trim_start().starts_with("Avg"),
             Self::End => {
-                let rest = Scan(&text[at + END.len()..]);
-                rest.number().is_some()
-                    && rest
-                        .find("Transfer/sec:", 0)
-                        .is_some_and(|transfer| transfer < NEAR)
+                let after = Scan(&text[at + END.len()..]);
+                after.number().is_some() && is_near(after, "Transfer/sec:")
             }
         }
     }
@@ -69,33 +65,24 @@ impl Mark {
 /// The byte in `head`, the text before a report's first mark, at which the report begins: at its first line, at the
 /// last lines of wrk2's histogram, or at the sum of requests; the end of `head` if it has none of them.
 fn beginning(head: &str) -> usize {
-    let scan = Scan(head);
-    let running = scan
-        .places("Running")
-        .pop()
-        .filter(|at| head[*at..].contains(" test @ "));
-    let sum = || {
-        let at = head.rfind(" requests in")?;
-        Some(head[..at].rfind('\n').map_or(0, |line| line + 1))
+    if let Some(first_line) = Scan(head).places("Running").pop()
+        && head[first_line..].contains(" test @ ")
+    {
+        return first_line;
+    }
+    let Some(sum) = head.rfind(" requests in") else {
+        return head.len();
     };
-    let histogram = || {
-        head.rfind(HISTOGRAM_END)
-            .filter(|_| head.contains(" requests in"))
-    };
-    running
-        .or_else(histogram)
-        .or_else(sum)
-        .unwrap_or(head.len())
+    let line_of_sum = head[..sum].rfind('\n').map_or(0, |end| end + 1);
+    head.rfind(HISTOGRAM_END).unwrap_or(line_of_sum)
 }
 
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     // In a run of less than 10 s wrk2 does not calibrate, and prints no rate of each thread.
-    let has_no_rate = || {
-        scan.after("Req/Sec")
-            .is_some_and(|rest| rest.0.trim_start().starts_with("-nan"))
-    };
-    let is_wrk2 = WRK2.iter().any(|words| block.contains(words)) || has_no_rate();
+    let thread_rate = scan.after("Req/Sec");
+    let has_no_rate = thread_rate.is_some_and(|rate| rate.0.trim_start().starts_with("-nan"));
+    let is_wrk2 = has_no_rate || WRK2.iter().any(|words| block.contains(words));
     let tool = if is_wrk2 { "wrk2" } else { "wrk" };
     let missing = |label: &'static str| TextFault::Incomplete(tool, label);
     let rate = scan.after("Requests/sec:").and_then(Scan::number);
@@ -105,10 +92,11 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         .or_else(|| block.find(" requests in"));
     let summary = summary.ok_or_else(|| missing("requests in"))?;
     let completed = word_before(block, summary).and_then(number);
-    let seconds = Scan(&block[summary..])
-        .after("requests in")
-        .and_then(Scan::millis);
-    let errors = scan.after("Socket errors:").map(|rest| Scan(rest.line()));
+    let seconds_after = |text, label| {
+        let millis = Scan(text).after(label)?.millis()?;
+        Some(millis / 1000.0)
+    };
+    let errors = scan.after("Socket errors:").map(|line| Scan(line.line()));
     let error = |label| {
         let count = errors.and_then(|errors| errors.after(label));
         count.and_then(Scan::count).unwrap_or(0)
@@ -116,12 +104,9 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let figures = TextFigures {
         tool,
         clients: scan.after(ANCHOR).and_then(Scan::count),
-        seconds: seconds.map(|millis| millis / 1000.0),
+        seconds: seconds_after(&block[summary..], "requests in"),
         completed: completed.map(|count| count as u64),
-        asked_seconds: scan
-            .after("Running")
-            .and_then(Scan::millis)
-            .map(|millis| millis / 1000.0),
+        asked_seconds: seconds_after(block, "Running"),
         // A client whose connect failed has no connection for the whole run.
         unconnected: error("connect"),
         failed: Some(error("read") + error("write")),
@@ -151,11 +136,10 @@ fn row(scan: Scan<'_>) -> Option<[f64; 3]> {
 /// The times in the row `Latency`, with the median if `--latency` was given.
 fn times(scan: Scan<'_>) -> Option<Times> {
     let [mean, _, max] = row(scan)?;
-    let median = scan.after("Latency Distribution").and_then(|rest| {
-        let label = ["50.000%", "50%"].into_iter();
-        label
-            .filter_map(|label| rest.after(label))
-            .find_map(Scan::millis)
+    let median = scan.after("Latency Distribution").and_then(|percentiles| {
+        // wrk2 prints more digits.
+        let mut labels = ["50.000%", "50%"].into_iter();
+        labels.find_map(|label| percentiles.after(label)?.millis())
     });
     Some(Times {
         mean,

@@ -1,5 +1,6 @@
 //! The words for claims and published figures that all forms of reports use.
 
+use catamaran_stats::Share;
 use catamaran_units::show_count;
 
 use crate::claim::{Outcome, Survival, Verdict, can_only_suggest, number};
@@ -15,10 +16,10 @@ pub(super) fn case(claim: &Outcome) -> String {
 
 /// The claim in words, with its case.
 pub(super) fn named(claim: &Outcome) -> String {
-    match case(claim) {
-        none if none.is_empty() => claim.says.clone(),
-        case => format!("{} ({case})", claim.says),
+    if claim.each.is_empty() {
+        return claim.says.clone();
     }
+    format!("{} ({})", claim.says, case(claim))
 }
 
 /// The ratio with its interval; empty if there is none.
@@ -48,35 +49,40 @@ pub(super) fn disagreements(result: &ResultDocument) -> Vec<String> {
     if claims.is_empty() || !result.cells.iter().any(has_capacity) {
         return Vec::new();
     }
-    let words = |claim: &&Outcome| {
-        let fired = claim.gates.iter().find(|fired| fired.gate == CAPACITY)?;
-        Some(format!("{}: {}", named(claim), fired.words))
-    };
-    let found: Vec<String> = claims.iter().filter_map(words).collect();
-    if found.is_empty() {
-        return vec!["Throughput and capacity per core disagree in no claim.".to_owned()];
+    let mut sentences = Vec::new();
+    for claim in claims {
+        if let Some(fired) = claim.gates.iter().find(|fired| fired.gate == CAPACITY) {
+            sentences.push(format!("{}: {}", named(claim), fired.words));
+        }
     }
-    found
+    if sentences.is_empty() {
+        sentences.push("Throughput and capacity per core disagree in no claim.".to_owned());
+    }
+    sentences
 }
 
 /// The rows of the table with [`PLANTED_HEADS`]; empty if no claim has a planted ratio.
 pub(super) fn planted(result: &ResultDocument) -> Vec<Vec<String>> {
     let row = |claim: &Outcome| {
         let planted = claim.planted?;
-        let off = claim.off().map(|off| format!("{:+.2} %", off * 100.0));
-        let truly = claim.is_told_truly();
-        let told = claim.ratio.zip(claim.low.zip(claim.high));
-        let told = told.map(|(ratio, (low, high))| format!("{ratio:.3} [{low:.3}..{high:.3}]"));
-        let after = planted.decided_after.map(|starts| starts.to_string());
+        let measured = match (claim.ratio, claim.low, claim.high) {
+            (Some(ratio), Some(low), Some(high)) => format!("{ratio:.3} [{low:.3}..{high:.3}]"),
+            _ => String::new(),
+        };
+        let error = claim.off().map(|error| format!("{:+.2} %", error * 100.0));
+        let is_true = match claim.is_told_truly() {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "",
+        };
+        let decided_after = planted.decided_after.map(|starts| starts.to_string());
         Some(vec![
             named(claim),
             format!("{:.3}", planted.ratio),
-            told.unwrap_or_default(),
-            off.unwrap_or_default(),
-            truly
-                .map_or("", |truly| if truly { "yes" } else { "**no**" })
-                .to_owned(),
-            after.unwrap_or_else(|| "open".to_owned()),
+            measured,
+            error.unwrap_or_default(),
+            is_true.to_owned(),
+            decided_after.unwrap_or_else(|| "open".to_owned()),
         ])
     };
     result.claims.iter().filter_map(row).collect()
@@ -101,45 +107,48 @@ pub(super) const PLANTED_HEADS: [&str; 6] = [
 /// For each side of a claim, the runs that it lost, and the failed requests in its other runs; empty if there are none,
 /// or it is not known.
 pub(super) fn survivors(claim: &Outcome) -> String {
-    let lost = |of: fn(&Survival) -> [u64; 2], what: &str| {
-        let known = || claim.survivors.iter();
-        let words = known().filter(|cell| of(cell)[0] > 0).map(|cell| {
-            let [part, whole] = of(cell);
-            let name = match &cell.cell {
-                none if none.is_empty() => String::new(),
-                cell => format!(" with {cell}"),
-            };
-            let why = match cell.reasons() {
-                why if why.is_empty() || what != RUNS => String::new(),
-                why => format!(" ({why})"),
-            };
-            format!("{}{name}{why}", gate::of(part, whole))
-        });
-        let words: Vec<String> = words.collect();
-        let others: u64 = known()
-            .map(of)
-            .filter(|[part, _]| *part == 0)
-            .map(|[_, whole]| whole)
-            .sum();
-        match words[..] {
-            [] => String::new(),
-            _ if others == 0 => format!("{what}: {}.", words.join(", ")),
-            _ => format!(
-                "{what}: {}, none of {} others.",
-                words.join(", "),
-                show_count(others)
-            ),
+    let runs = losses(claim, RUNS, |cell| Share {
+        part: cell.void,
+        whole: cell.runs,
+    });
+    let requests = losses(claim, "Failed requests", |cell| Share {
+        part: cell.failed,
+        whole: cell.completed + cell.failed,
+    });
+    let sentences: Vec<String> = [runs, requests].into_iter().flatten().collect();
+    sentences.join(" ")
+}
+
+/// A sentence on the cells that lost a share of `what`; `None` if none did.
+fn losses(claim: &Outcome, what: &str, lost: fn(&Survival) -> Share) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut of_others = 0;
+    for cell in &claim.survivors {
+        let Share { part, whole } = lost(cell);
+        if part == 0 {
+            of_others += whole;
+            continue;
         }
-    };
-    let parts = [
-        lost(|cell| [cell.void, cell.runs], RUNS),
-        lost(
-            |cell| [cell.failed, cell.completed + cell.failed],
-            "Failed requests",
-        ),
-    ];
-    let said = parts.iter().filter(|words| !words.is_empty());
-    said.map(String::as_str).collect::<Vec<_>>().join(" ")
+        let mut words = gate::of(part, whole);
+        if !cell.cell.is_empty() {
+            words += &format!(" with {}", cell.cell);
+        }
+        // The gates are those of runs.
+        let reasons = cell.reasons();
+        if what == RUNS && !reasons.is_empty() {
+            words += &format!(" ({reasons})");
+        }
+        parts.push(words);
+    }
+    let parts = parts.join(", ");
+    match of_others {
+        _ if parts.is_empty() => None,
+        0 => Some(format!("{what}: {parts}.")),
+        _ => {
+            let others = show_count(of_others);
+            Some(format!("{what}: {parts}, none of {others} others."))
+        }
+    }
 }
 
 /// The gates of a claim that its sentence does not name.

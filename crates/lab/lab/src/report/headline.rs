@@ -26,23 +26,25 @@ pub(super) fn headline(result: &ResultDocument) -> Option<Headline<'_>> {
         let mut each = claim.each.iter();
         each.all(|(name, level)| subject.get(name) == Some(level))
     };
-    let published = || result.claims.iter().filter(|it| it.published.is_some());
-    let claim = published()
-        .find(is_of_subject)
-        .or_else(|| published().next());
-    if let Some(claim) = claim {
+    let with_ratio = || {
+        let claims = result.claims.iter();
+        claims.filter(|claim| claim.published.is_some())
+    };
+    if let Some(claim) = with_ratio().find(is_of_subject) {
         return of_claim(claim);
     }
-    let rows = result.published.iter();
-    let (row, published) = rows.filter_map(|row| Some((row, row.ratio?))).next()?;
+    if let Some(claim) = with_ratio().next() {
+        return of_claim(claim);
+    }
+    let row = result.published.iter().find(|row| row.ratio.is_some())?;
+    // The words before the comma are the figure, which the headline shows itself.
+    let says = match row.says.split_once(", ") {
+        Some((_, says)) => says,
+        None => &row.says,
+    };
     Some(Headline {
-        // The words after the figure, which the headline shows itself.
-        says: row
-            .says
-            .split_once(", ")
-            .map_or(&*row.says, |(_, it)| it)
-            .to_owned(),
-        published,
+        says: says.to_owned(),
+        published: row.ratio?,
         ours: None,
         finding: Finding::Undecided,
         sentence: "",

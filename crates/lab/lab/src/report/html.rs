@@ -65,28 +65,29 @@ pub fn html(result: &ResultDocument) -> String {
 
 /// Writes the headline: the published ratio as a ring, our interval as a bar, and the verdict as a word.
 fn first(page: &mut Page, result: &ResultDocument) {
-    let Some(said) = headline(result) else {
+    let Some(headline) = headline(result) else {
         return;
     };
-    let values = said.ours.into_iter().flatten().chain(said.published.ends());
+    let our_values = headline.ours.into_iter().flatten();
+    let values = our_values.chain(headline.published.ends());
     let scale = Ratios::of(values).with_width(FIRST_WIDTH);
-    let ours = said.ours.map_or_else(
-        || "no interval".to_owned(),
-        |[low, ratio, high]| {
-            let [low, ratio, high] = [low, ratio, high].map(number);
+    let ours = match headline.ours {
+        Some(ours) => {
+            let [low, ratio, high] = ours.map(number);
             format!("here ×{ratio} [{low}..{high}]")
-        },
-    );
-    let word = word(said.finding);
+        }
+        None => "no interval".to_owned(),
+    };
+    let word = word(headline.finding);
     page.put(format_args!(
         "<div class=\"first\"><div><p>{}: published {}, {ours}</p>\n{}{}</div>\n<p class=\"word {}\">{word}</p></div>\n",
-        escaped(&said.says),
-        said.published.words(),
+        escaped(&headline.says),
+        headline.published.words(),
         scale.axis(),
-        scale.bar(said.ours, &said.published.rings()),
+        scale.bar(headline.ours, &headline.published.rings()),
         word.replace(' ', "-")
     ));
-    let sentence = said.sentence_beside(&result.answer);
+    let sentence = headline.sentence_beside(&result.answer);
     if !sentence.is_empty() {
         page.put(format_args!("<p>{}</p>\n", escaped(sentence)));
     }
@@ -94,12 +95,16 @@ fn first(page: &mut Page, result: &ResultDocument) {
 
 /// The text as HTML, with `<code>` for the parts between backticks.
 fn with_code(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    let parts = parts.map(|(place, part)| match place % 2 {
-        0 => escaped(part),
-        _ => format!("<code>{}</code>", escaped(part)),
-    });
-    parts.collect()
+    let mut html = String::new();
+    for (number, part) in text.split('`').enumerate() {
+        // Every second part is between backticks.
+        if number % 2 == 0 {
+            html += &escaped(part);
+        } else {
+            html += &format!("<code>{}</code>", escaped(part));
+        }
+    }
+    html
 }
 
 /// Writes the table of gates that fired on runs, and names those that did not.
@@ -126,6 +131,7 @@ fn gates(page: &mut Page, result: &ResultDocument) {
     page.put(format_args!("<li>did not fire: {passed}</li>\n</ul>\n"));
 }
 
+/// Writes the servers with their files, the orders of cells and the cost of measuring, folded away.
 fn details(page: &mut Page, result: &ResultDocument) {
     page.fold("Servers of the first run, and how it was measured");
     for server in &result.servers {

@@ -35,22 +35,25 @@ pub fn markdown(result: &ResultDocument) -> String {
 
 /// The headline: the first published ratio, ours, and the verdict. Empty if no ratio was published.
 fn first(result: &ResultDocument) -> String {
-    let Some(said) = headline(result) else {
+    let Some(headline) = headline(result) else {
         return String::new();
     };
-    let ours = said.ours.map(|[low, ratio, high]| {
-        let [low, ratio, high] = [low, ratio, high].map(number);
-        format!("×{ratio} [{low}..{high}]")
-    });
+    let ours = match headline.ours {
+        Some(ours) => {
+            let [low, ratio, high] = ours.map(number);
+            format!("×{ratio} [{low}..{high}]")
+        }
+        None => "no interval".to_owned(),
+    };
     let heads = ["what was claimed", "published", "here", "verdict"];
-    let sentence = said.sentence_beside(&result.answer).to_owned();
+    let sentence = headline.sentence_beside(&result.answer).to_owned();
     let row = vec![
-        said.says,
-        said.published.words(),
-        ours.unwrap_or_else(|| "no interval".to_owned()),
-        format!("**{}**", word(said.finding)),
+        headline.says,
+        headline.published.words(),
+        ours,
+        format!("**{}**", word(headline.finding)),
     ];
-    let table = rows(&heads, [row]);
+    let table = table_of(&heads, [row]);
     match sentence.as_str() {
         "" => table,
         sentence => format!("{table}\n\n{sentence}"),
@@ -92,17 +95,17 @@ fn published(result: &ResultDocument) -> String {
         return String::new();
     }
     let mut text = "## As published, and here".to_owned();
-    let with_ratio = result.claims.iter().filter(|it| it.published.is_some());
-    let ratios: Vec<Vec<String>> = with_ratio
-        .map(|claim| {
-            vec![
+    let mut ratios = Vec::new();
+    for claim in &result.claims {
+        if claim.published.is_some() {
+            ratios.push(vec![
                 claims::named(claim),
                 claims::published(claim),
                 claims::ratio(claim),
                 claim.finding().map_or("", word).to_owned(),
-            ]
-        })
-        .collect();
+            ]);
+        }
+    }
     if !ratios.is_empty() {
         let heads = [
             "what was claimed",
@@ -111,19 +114,19 @@ fn published(result: &ResultDocument) -> String {
             "verdict",
         ];
         text += "\n\n";
-        text += &rows(&heads, ratios);
+        text += &table_of(&heads, ratios);
     }
     let shared = claims::shared(result);
     let words = |fired: &GateFinding| format!("**{}**: {}", fired.gate, fired.words);
     let run = |run: &PublishedResult| {
-        let found = run.found.iter().filter(|fired| !shared.contains(fired));
-        let found = found.map(words);
+        let own = run.found.iter().filter(|fired| !shared.contains(fired));
+        let limits = own.map(words);
         vec![
             run.says.clone(),
             run.ours
                 .clone()
                 .unwrap_or_else(|| "not run in this form".to_owned()),
-            found.collect::<Vec<_>>().join("<br>"),
+            limits.collect::<Vec<_>>().join("<br>"),
         ]
     };
     let heads = [
@@ -132,7 +135,7 @@ fn published(result: &ResultDocument) -> String {
         "limits of the published figure",
     ];
     text += "\n\n";
-    text += &rows(&heads, result.published.iter().map(run));
+    text += &table_of(&heads, result.published.iter().map(run));
     if !shared.is_empty() {
         let shared: Vec<String> = shared.iter().map(|fired| words(fired)).collect();
         let _ = write!(text, "\n\nLimits of all of them: {}", shared.join(" "));
@@ -163,7 +166,7 @@ fn calls(run: &PublishedResult) -> String {
         "### System calls of a request: {}\n\nPublished: of one process, under strace; here: of all, counted \
          in the kernel. Some calls have other names today.\n\n{}",
         run.name,
-        rows(&heads, calls)
+        table_of(&heads, calls)
     )
 }
 
@@ -176,34 +179,36 @@ fn outcomes(result: &ResultDocument) -> String {
             claims::named(claim),
             claim.verdict.word().to_owned(),
             claims::ratio(claim),
-            match claims::survivors(claim) {
-                none if none.is_empty() => claim.sentence.clone(),
+            match claims::survivors(claim).as_str() {
+                "" => claim.sentence.clone(),
                 survivors => format!("{} {survivors}", claim.sentence),
             },
         ]
     };
     let heads = ["claim", "verdict", "ratio", "sentence"];
-    let table = rows(&heads, result.claims.iter().map(row));
-    let remark = match claims::remark(result) {
-        none if none.is_empty() => none,
-        remark => format!("\n\n{remark}"),
-    };
-    let found = claims::disagreements(result).into_iter();
-    let found = found.map(|words| format!("\n- {words}"));
-    let disagreements = match found.collect::<String>() {
-        none if none.is_empty() => none,
-        found => format!("\n\nThroughput beside 1 / CPU time of a request:\n{found}"),
-    };
-    format!("## Claims\n\n{table}{remark}{disagreements}")
+    let table = table_of(&heads, result.claims.iter().map(row));
+    let mut text = format!("## Claims\n\n{table}");
+    let remark = claims::remark(result);
+    if !remark.is_empty() {
+        let _ = write!(text, "\n\n{remark}");
+    }
+    let disagreements = claims::disagreements(result);
+    if !disagreements.is_empty() {
+        text += "\n\nThroughput beside 1 / CPU time of a request:\n";
+        for words in disagreements {
+            let _ = write!(text, "\n- {words}");
+        }
+    }
+    text
 }
 
 /// The table of claims with planted ratios, whose true values are known.
 fn planted(result: &ResultDocument) -> String {
-    let rows_of = claims::planted(result);
-    if rows_of.is_empty() {
+    let rows = claims::planted(result);
+    if rows.is_empty() {
         return String::new();
     }
-    let table = rows(&claims::PLANTED_HEADS, rows_of);
+    let table = table_of(&claims::PLANTED_HEADS, rows);
     format!(
         "## {}\n\n{}\n\n{table}",
         claims::PLANTED,
@@ -220,7 +225,7 @@ fn cells(result: &ResultDocument) -> String {
         heads.extend(extras.iter().map(|(head, _)| (*head).to_owned()));
         let row = |cell: &CellResult| {
             let figure = |name: &String| {
-                table::figure(cell, name).map_or_else(String::new, |shown| shown.line())
+                table::figure(cell, name).map_or_else(String::new, |figure| figure.line())
             };
             let count = match cell.void {
                 0 => cell.runs.to_string(),
@@ -231,7 +236,7 @@ fn cells(result: &ResultDocument) -> String {
             row.extend(table::of_extras(cell, &extras));
             row
         };
-        let cells = rows(&heads, result.cells.iter().map(row));
+        let cells = table_of(&heads, result.cells.iter().map(row));
         let _ = write!(text, "\n\n### {}\n\n{cells}", group.title);
     }
     text
@@ -254,15 +259,17 @@ fn gates(result: &ResultDocument) -> String {
 }
 
 /// A Markdown table. A bar within a text is escaped, since it would end the cell.
-fn rows(heads: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();
+fn table_of(heads: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let line = |cells: Vec<&str>| {
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         format!("| {} |", cells.join(" | "))
     };
-    let rule = format!("|{}", "---|".repeat(heads.len()));
-    let heads = line(&mut heads.iter().map(AsRef::as_ref));
-    let rows = rows.into_iter();
-    let rows = rows.map(|row| line(&mut row.iter().map(String::as_str)));
-    let lines = [heads, rule].into_iter().chain(rows);
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines = vec![
+        line(heads.iter().map(AsRef::as_ref).collect()),
+        format!("|{}", "---|".repeat(heads.len())),
+    ];
+    for row in rows {
+        lines.push(line(row.iter().map(String::as_str).collect()));
+    }
+    lines.join("\n")
 }

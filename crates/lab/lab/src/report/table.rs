@@ -17,34 +17,35 @@ pub(super) struct Group {
 
 /// The tables of cells: times, costs, and traffic between servers.
 pub(super) fn groups(result: &ResultDocument) -> Vec<Group> {
-    let names = measures(result);
-    let groups = [
+    let all_names = measures(result);
+    let mut groups = Vec::new();
+    for (table, title) in [
         (ReportTable::Times, "Throughput and latency"),
         (ReportTable::Costs, "CPU, system calls, memory"),
         (ReportTable::Hops, "Between the servers"),
-    ]
-    .map(|(table, title)| Group {
-        title,
-        names: names
-            .iter()
-            .filter(|name| table_of(name) == table)
-            .cloned()
-            .collect(),
-        is_times: table == ReportTable::Times,
-    });
+    ] {
+        let mut names = all_names.clone();
+        names.retain(|name| table_of(name) == table);
+        if !names.is_empty() {
+            groups.push(Group {
+                title,
+                names,
+                is_times: table == ReportTable::Times,
+            });
+        }
+    }
     groups
-        .into_iter()
-        .filter(|group| !group.names.is_empty())
-        .collect()
 }
 
 /// The names of the measures that any cell has and that tell something, in the usual order.
 pub(super) fn measures(result: &ResultDocument) -> Vec<String> {
     let cells = result.cells.iter();
     let mut names: Vec<&String> = cells.flat_map(|cell| cell.measures.keys()).collect();
-    // Measures that only another version knows are last.
-    let rank =
-        |name: &str| Measure::parse(name).map_or((true, None), |it| (false, Some(it.rank())));
+    let rank = |name: &str| match Measure::parse(name) {
+        Ok(measure) => (false, Some(measure.rank())),
+        // Measures that only another version knows are last.
+        Err(_) => (true, None),
+    };
     names.sort_by_key(|name| (rank(name), name.as_str()));
     names.dedup();
     names.retain(|name| !says_nothing_new(result, name));
@@ -77,34 +78,32 @@ fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
     if base == "bytes" && name != UPSTREAM {
         return is_part_of_upstream(result, name);
     }
-    result.cells.iter().all(|cell| {
-        let all = cell.measures.get(base);
-        let one = cell.measures.get(name);
-        all.is_some() && (one.is_none() || one.map(|it| &it.values) == all.map(|it| &it.values))
-    })
+    result.cells.iter().all(
+        |cell| match (cell.measures.get(base), cell.measures.get(name)) {
+            (Some(of_all), Some(of_one)) => of_one.values == of_all.values,
+            (Some(_), None) => true,
+            (None, _) => false,
+        },
+    )
 }
 
+/// Whether a measure is 0 in all runs.
 fn is_zero(result: &ResultDocument, name: &str) -> bool {
-    let values = |cell: &CellResult| {
-        cell.measures
-            .get(name)
-            .map(|it| it.min == 0.0 && it.max == 0.0)
-    };
-    result
+    let mut measures = result
         .cells
         .iter()
-        .filter_map(values)
-        .all(|is_zero| is_zero)
+        .filter_map(|cell| cell.measures.get(name));
+    measures.all(|measure| measure.min == 0.0 && measure.max == 0.0)
 }
 
 /// Whether each cell has either nothing at this port, or no other traffic to the application.
 fn is_part_of_upstream(result: &ResultDocument, name: &str) -> bool {
     result.cells.iter().all(|cell| {
-        let Some(one) = cell.measures.get(name) else {
+        let Some(at_port) = cell.measures.get(name) else {
             return true;
         };
-        let all = cell.measures.get(UPSTREAM);
-        all.is_some_and(|all| one.max == 0.0 || one.values == all.values)
+        let upstream = cell.measures.get(UPSTREAM);
+        upstream.is_some_and(|upstream| at_port.max == 0.0 || at_port.values == upstream.values)
     })
 }
 
@@ -167,14 +166,17 @@ pub(super) fn extras(result: &ResultDocument, group: &Group) -> Vec<Extra> {
         ("sd (ms)", |cell| cell.stddev_ms),
         ("max (ms)", |cell| cell.max_ms),
     ];
-    extras.retain(|(_, of)| group.is_times && result.cells.iter().any(|cell| of(cell).is_some()));
+    extras.retain(|(_, figure)| {
+        group.is_times && result.cells.iter().any(|cell| figure(cell).is_some())
+    });
     extras
 }
 
 /// The figures of a cell in the columns `extras`, as text.
 pub(super) fn of_extras(cell: &CellResult, extras: &[Extra]) -> Vec<String> {
-    let figure = |(_, of): &Extra| of(cell).map_or_else(String::new, digits);
-    extras.iter().map(figure).collect()
+    let figures = extras.iter().map(|(_, figure)| figure(cell));
+    let texts = figures.map(|figure| figure.map_or_else(String::new, digits));
+    texts.collect()
 }
 
 /// A cell as a row of a strip.
@@ -211,8 +213,8 @@ impl MedianRow<'_> {
 
 /// The explanation below all tables of cells.
 pub(super) fn legend(result: &ResultDocument) -> String {
-    let has = |cell: &CellResult| cell.measures.contains_key(FAILED);
-    let is_without_failures = result.cells.iter().any(has) && is_zero(result, FAILED);
+    let counts_failures = |cell: &CellResult| cell.measures.contains_key(FAILED);
+    let is_without_failures = result.cells.iter().any(counts_failures) && is_zero(result, FAILED);
     let failures = if is_without_failures {
         " No request failed."
     } else {

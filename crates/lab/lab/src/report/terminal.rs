@@ -60,10 +60,11 @@ fn rows(result: &ResultDocument, group: &Group) -> Vec<String> {
     head.extend(names.iter().map(|name| table::head(name)));
     let mut rows = vec![head];
     for cell in &result.cells {
-        let figure =
-            |name: &String| table::figure(cell, name).map_or_else(String::new, |it| it.median);
         let mut row = vec![cell.label.clone()];
-        row.extend(names.iter().map(figure));
+        for name in names {
+            let figure = table::figure(cell, name);
+            row.push(figure.map_or_else(String::new, |figure| figure.median));
+        }
         rows.push(row);
     }
     let width = |column: usize| {
@@ -72,12 +73,15 @@ fn rows(result: &ResultDocument, group: &Group) -> Vec<String> {
     };
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     let align = |row: &Vec<String>| {
-        let columns = row.iter().zip(&widths).enumerate();
-        let columns = columns.map(|(place, (text, width))| match place {
-            0 => format!("{text:<width$}"),
-            _ => format!("{text:>width$}"),
-        });
-        columns.collect::<Vec<_>>().join("  ")
+        let mut columns = Vec::new();
+        for (column, (text, width)) in row.iter().zip(&widths).enumerate() {
+            // The first column has the names of cells, the others have figures.
+            columns.push(match column {
+                0 => format!("{text:<width$}"),
+                _ => format!("{text:>width$}"),
+            });
+        }
+        columns.join("  ")
     };
     rows.iter().map(align).collect()
 }

@@ -34,10 +34,10 @@ pub fn answer(claims: &[Outcome], subject: Option<&Levels>) -> String {
         };
         sentences.push(list(&head, &suggested));
     }
-    if sentences.is_empty() && claims.iter().all(|claim| !claim.is_decided()) {
-        return nothing(claims);
+    if sentences.is_empty() && !claims.iter().any(Outcome::is_decided) {
+        return none_is_decided(claims);
     }
-    sentences.push(count(claims));
+    sentences.push(counts(claims));
     sentences.join(" ")
 }
 
@@ -54,22 +54,23 @@ impl<'a> ClaimPhrase<'a> {
         subject: Option<&Levels>,
         is_wanted: impl Fn(Verdict) -> bool,
     ) -> Vec<Self> {
-        let mut told: Vec<Self> = Vec::new();
+        let mut phrases: Vec<Self> = Vec::new();
         for case in claims.iter().filter(|claim| is_wanted(claim.verdict)) {
-            match told.iter_mut().find(|told| told.is_of(case)) {
-                Some(told) => told.cases.push(case),
-                None => told.push(Self { cases: vec![case] }),
+            match phrases.iter_mut().find(|phrase| phrase.has_claim_of(case)) {
+                Some(phrase) => phrase.cases.push(case),
+                None => phrases.push(Self { cases: vec![case] }),
             }
         }
-        for told in &mut told {
-            told.cases.sort_by(|one, other| before(one, other, subject));
+        for phrase in &mut phrases {
+            let cases = &mut phrase.cases;
+            cases.sort_by(|one, other| order_of_cases(one, other, subject));
         }
-        told.sort_by(|one, other| before(one.cases[0], other.cases[0], subject));
-        told
+        phrases.sort_by(|one, other| order_of_cases(one.cases[0], other.cases[0], subject));
+        phrases
     }
 
     /// Whether `case` belongs to the same claim and is on the same side of 1.
-    fn is_of(&self, case: &Outcome) -> bool {
+    fn has_claim_of(&self, case: &Outcome) -> bool {
         let first = self.cases[0];
         first.says == case.says && is_above(first) == is_above(case)
     }
@@ -79,11 +80,11 @@ impl<'a> ClaimPhrase<'a> {
     fn words(&self) -> String {
         let first = self.cases[0];
         let figures = self.cases.iter().take(CASES_MAX).map(|case| {
-            let at = match &case.each {
-                each if each.is_empty() => String::new(),
-                each => format!(" at {}", label(each)),
-            };
-            format!("{}{at}", figure(case))
+            let mut words = figure(case);
+            if !case.each.is_empty() {
+                words += &format!(" at {}", label(&case.each));
+            }
+            words
         });
         let mut figures = figures.collect::<Vec<_>>().join(", ");
         if let more @ 1.. = self.cases.len().saturating_sub(CASES_MAX) {
@@ -97,15 +98,18 @@ impl<'a> ClaimPhrase<'a> {
     }
 }
 
-/// The order of two cases: one of the subject comes first, then the one farther from 1.
-fn before(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering {
-    let is_other = |claim: &Outcome| {
-        let mut each = claim.each.iter();
-        each.any(|(name, level)| subject.is_some_and(|it| it.get(name) != Some(level)))
+/// The order of two cases: one of the subject comes first, then one on CPU time, then the one farther from 1.
+fn order_of_cases(one: &Outcome, other: &Outcome, subject: Option<&Levels>) -> Ordering {
+    let has_other_levels = |case: &Outcome| {
+        let Some(subject) = subject else {
+            return false;
+        };
+        let mut each = case.each.iter();
+        each.any(|(name, level)| subject.get(name) != Some(level))
     };
-    let by_subject = is_other(one).cmp(&is_other(other));
-    let is_beside = |claim: &Outcome| claim.measure.base() != CPU;
-    let by_measure = is_beside(one).cmp(&is_beside(other));
+    let by_subject = has_other_levels(one).cmp(&has_other_levels(other));
+    let is_not_on_cpu = |case: &Outcome| case.measure.base() != CPU;
+    let by_measure = is_not_on_cpu(one).cmp(&is_not_on_cpu(other));
     by_subject
         .then(by_measure)
         .then_with(|| farther(one, other))
@@ -133,6 +137,7 @@ fn is_against(claim: &Outcome) -> bool {
     }
 }
 
+/// The ratio with its interval; empty if there is none.
 fn figure(claim: &Outcome) -> String {
     match (claim.ratio, claim.low, claim.high) {
         (Some(ratio), Some(low), Some(high)) => {
@@ -142,56 +147,58 @@ fn figure(claim: &Outcome) -> String {
     }
 }
 
-fn list(head: &str, told: &[ClaimPhrase<'_>]) -> String {
-    let words: Vec<String> = told.iter().take(TOLD_MAX).map(ClaimPhrase::words).collect();
-    let more = match told.len().saturating_sub(TOLD_MAX) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    format!("{head}: {}{more}.", words.join("; "))
+fn list(head: &str, phrases: &[ClaimPhrase<'_>]) -> String {
+    let first = phrases.iter().take(TOLD_MAX).map(ClaimPhrase::words);
+    let words = first.collect::<Vec<_>>().join("; ");
+    format!("{head}: {words}{}.", and_more(phrases.len()))
 }
 
-/// Why no claim is shown: the sentence of the first claim that a gate forbids, or else of the first claim.
-fn nothing(claims: &[Outcome]) -> String {
-    let mut open: Vec<&Outcome> = claims.iter().collect();
-    open.sort_by_key(|claim| claim.verdict != Verdict::NoClaim);
-    let told = open.iter().take(TOLD_MAX);
-    let words: Vec<String> = told.map(|claim| why_open(claim)).collect();
-    let more = match open.len().saturating_sub(TOLD_MAX) {
+/// The words on the claims after the first ones, if there are `count` in all.
+fn and_more(count: usize) -> String {
+    match count.saturating_sub(TOLD_MAX) {
         0 => String::new(),
         more => format!("; and {more} more"),
-    };
+    }
+}
+
+/// Why no claim is decided, for the first ones; those that a gate forbids come first.
+fn none_is_decided(claims: &[Outcome]) -> String {
+    let mut open: Vec<&Outcome> = claims.iter().collect();
+    open.sort_by_key(|claim| claim.verdict != Verdict::NoClaim);
+    let first = open.into_iter().take(TOLD_MAX).map(why_open);
+    let words = first.collect::<Vec<_>>().join("; ");
+    let count = claims.len();
     format!(
-        "0 of {} claims are decided: {}{more}.",
-        claims.len(),
-        words.join("; ")
+        "0 of {count} claims are decided: {words}{}.",
+        and_more(count)
     )
 }
 
 /// An open claim: what it says, its ratio, and why it is open.
 fn why_open(claim: &Outcome) -> String {
-    let at = match &claim.each {
-        each if each.is_empty() => String::new(),
-        each => format!(" ({})", label(each)),
-    };
-    let ratio = match figure(claim) {
-        none if none.is_empty() => none,
-        figure => format!(" {figure}"),
-    };
+    let mut words = claim.says.clone();
+    if !claim.each.is_empty() {
+        words += &format!(" ({})", label(&claim.each));
+    }
+    let figure = figure(claim);
+    if !figure.is_empty() {
+        words += &format!(" {figure}");
+    }
     let why = match (claim.verdict, claim.forbidden_by()) {
         (Verdict::NoClaim, Some(gate)) => format!("forbidden by `{gate}`"),
         (Verdict::TooFew, _) => format!("too few starts, {}", claim.sample()),
         (verdict, _) => verdict.word().to_owned(),
     };
-    format!("{}{at}{ratio}, {why}", claim.says)
+    format!("{words}, {why}")
 }
 
-fn count(claims: &[Outcome]) -> String {
-    let of = |wanted| {
-        let of_kind = claims.iter().filter(|claim| claim.as_expected == wanted);
-        of_kind.count()
+/// A sentence on how many claims came as expected.
+fn counts(claims: &[Outcome]) -> String {
+    let count = |as_expected| {
+        let claims = claims.iter().map(|claim| claim.as_expected);
+        claims.filter(|other| *other == as_expected).count()
     };
-    let (held, failed, open) = (of(Some(true)), of(Some(false)), of(None));
+    let (held, failed, open) = (count(Some(true)), count(Some(false)), count(None));
     let all = claims.len();
     if open == all {
         return format!("All {all} claims are open.");

@@ -38,47 +38,44 @@ impl ResultDocument {
     /// for the number of a run, counted from 0; runs without samples are left out.
     pub fn add_over_time(&mut self, runs: &[Run], samples: impl Fn(usize) -> Option<String>) {
         // A published form has few cells, and its plots are compared with curves of a minute and more.
-        let most = if self.is_published {
+        let values_max = if self.is_published {
             PUBLISHED_VALUES_MAX
         } else {
             VALUES_MAX
         };
         for (cell, result) in self.cells.iter_mut().enumerate() {
             result.over_time = median_run(runs, cell).and_then(|(number, run)| {
-                let lines = samples(number)?;
-                let samples = lines
-                    .lines()
-                    .map_while(|line| serde_json::from_str(line).ok());
-                OverTime::of(run, &samples.collect::<Vec<Sample>>(), most)
+                let text = samples(number)?;
+                let lines = text.lines();
+                let samples = lines.map_while(|line| serde_json::from_str(line).ok());
+                OverTime::of(run, &samples.collect::<Vec<Sample>>(), values_max)
             });
         }
     }
 }
 
 impl OverTime {
-    /// The values of a run with its samples, at most `most` in each row; `None` with fewer than two samples.
-    fn of(run: &Run, samples: &[Sample], most: usize) -> Option<Self> {
+    /// The values of a run with its samples, at most `values_max` in each row; `None` with fewer than two samples.
+    fn of(run: &Run, samples: &[Sample], values_max: usize) -> Option<Self> {
         let mut samples: Vec<&Sample> = samples.iter().collect();
         // The last sample is taken when the load ends; a short interval before it is joined to the previous one.
-        if let [.., before, rest, end] = &samples[..] {
-            let is_short = end.time_s - rest.time_s < (rest.time_s - before.time_s) / 2.0;
-            if is_short {
+        if let [.., before, last_but_one, end] = &samples[..] {
+            let last_span = end.time_s - last_but_one.time_s;
+            if last_span < (last_but_one.time_s - before.time_s) / 2.0 {
                 samples.remove(samples.len() - 2);
             }
         }
-        let (first, _) = samples.first().zip(samples.get(1))?;
-        let begun = if run.started_at_s > 0.0 {
+        let [first, .., last] = &samples[..] else {
+            return None;
+        };
+        let started_at_s = if run.started_at_s > 0.0 {
             run.started_at_s
         } else {
             first.time_s
         };
-        let every = (samples.len() - 1).div_ceil(most);
-        let last = samples.len() - 1;
-        let kept: Vec<&Sample> = (0..last)
-            .step_by(every)
-            .chain([last])
-            .map(|it| samples[it])
-            .collect();
+        let spans = samples.len() - 1;
+        let thinned = samples[..spans].iter().step_by(spans.div_ceil(values_max));
+        let kept: Vec<&Sample> = thinned.chain([last]).copied().collect();
         let mut rows = BTreeMap::new();
         for pair in kept.windows(2) {
             for (name, value) in values(pair[0], pair[1]) {
@@ -86,14 +83,17 @@ impl OverTime {
                 row.0.push(value);
             }
         }
-        let answers_every = run.seconds.len().div_ceil(most).max(1);
+        let answers_every = run.seconds.len().div_ceil(values_max).max(1);
         rows.extend(of_load(run, answers_every));
-        let spans = kept.len() - 1;
-        let is_whole = |name: &str, row: &Values| is_of_load(name) || row.0.len() == spans;
+        // A row that some samples lack, such as of a server that was started again, would have other boundaries.
+        let is_whole = |name: &str, row: &Values| is_of_load(name) || row.0.len() + 1 == kept.len();
         rows.retain(|name, row| !row.0.is_empty() && is_whole(name, row));
+        let edges = kept
+            .iter()
+            .map(|sample| (sample.time_s - started_at_s).max(0.0));
         Some(Self {
             round: run.round,
-            edges_s: Values(kept.iter().map(|it| (it.time_s - begun).max(0.0)).collect()),
+            edges_s: Values(edges.collect()),
             rows,
             answers_every,
         })
@@ -106,8 +106,9 @@ impl OverTime {
             return self.edges_s.0.clone();
         }
         let count = self.rows.get(name).map_or(0, |row| row.0.len());
-        (0..=count)
-            .map(|place| (place * self.answers_every) as f64)
+        let edges = 0..=count;
+        edges
+            .map(|edge| (edge * self.answers_every) as f64)
             .collect()
     }
 }
@@ -119,10 +120,9 @@ fn is_of_load(name: &str) -> bool {
 /// The responses and percentiles of each second, or their means over `every` seconds.
 fn of_load(run: &Run, every: usize) -> [(String, Values); 2] {
     let means = |values: Vec<f64>| {
-        let means = values
-            .chunks_exact(every)
-            .filter_map(|some| Some(Spread::of(some)?.mean));
-        Values(means.collect())
+        let parts = values.chunks_exact(every);
+        let part_means = parts.filter_map(|part| Some(Spread::of(part)?.mean));
+        Values(part_means.collect())
     };
     let answers = run
         .seconds
@@ -142,22 +142,23 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
     let span = (after.time_s - before.time_s).max(1e-9);
     let mut values = Vec::new();
     let mut put = |name: &str, value: f64| values.push((name.to_owned(), value));
-    let cores = |of| after.cores_since(before, of);
-    let all = cores(|core| core.total);
-    if all > 0.0 {
-        put("cpu.user", cores(|core| core.user) / all * 100.0);
-        put("cpu.system", cores(|core| core.system) / all * 100.0);
-        put("cpu.wait", cores(|core| core.wait) / all * 100.0);
-        put("cpu.steal", cores(|core| core.steal) / all * 100.0);
+    let cores = |time| after.cores_since(before, time);
+    let total = cores(|core| core.total);
+    if total > 0.0 {
+        put("cpu.user", cores(|core| core.user) / total * 100.0);
+        put("cpu.system", cores(|core| core.system) / total * 100.0);
+        put("cpu.wait", cores(|core| core.wait) / total * 100.0);
+        put("cpu.steal", cores(|core| core.steal) / total * 100.0);
     }
     // On a loopback interface the bytes received are the same as those sent.
-    let sent =
-        |of: fn(&Interface) -> u64| increase(&before.interfaces, &after.interfaces, of) / span;
+    let network = |counter: fn(&Interface) -> u64| {
+        increase(&before.interfaces, &after.interfaces, counter) / span
+    };
     if !after.interfaces.is_empty() {
-        put("network.sent", sent(|it| it.sent_bytes) / MIB);
-        put("network.packets", sent(|it| it.sent_packets));
+        put("network.sent", network(|it| it.sent_bytes) / MIB);
+        put("network.packets", network(|it| it.sent_packets));
     }
-    let disks = |of: fn(&Disk) -> u64| increase(&before.disks, &after.disks, of) / span;
+    let disks = |counter: fn(&Disk) -> u64| increase(&before.disks, &after.disks, counter) / span;
     if !after.disks.is_empty() {
         put("disk.read", disks(|it| it.read_bytes) / MIB);
         put("disk.written", disks(|it| it.written_bytes) / MIB);
@@ -169,14 +170,14 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
     }
     put("memory.tcp", after.tcp_bytes as f64 / MIB);
     for (name, cpu) in &after.servers {
-        let used = before.servers.get(name).map_or(0.0, |before| cpu - before);
+        let used = cpu - before.servers.get(name).unwrap_or(cpu);
         put(&format!("server.{name}"), used / span * 100.0);
     }
     for (name, jvm) in &after.jvms {
         put(&format!("heap.{name}"), jvm.heap as f64 / MIB);
-        let before = before.jvms.get(name).unwrap_or(jvm);
-        let took = (jvm.collecting_s - before.collecting_s).max(0.0);
-        put(&format!("collecting.{name}"), took / span * 1000.0);
+        let jvm_before = before.jvms.get(name).unwrap_or(jvm);
+        let collecting_s = (jvm.collecting_s - jvm_before.collecting_s).max(0.0);
+        put(&format!("collecting.{name}"), collecting_s / span * 1000.0);
     }
     values
 }
@@ -185,13 +186,15 @@ fn values(before: &Sample, after: &Sample) -> Vec<(String, f64)> {
 fn increase<T>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,
-    of: fn(&T) -> u64,
+    counter: fn(&T) -> u64,
 ) -> f64 {
-    let each = after.iter().filter_map(|(name, after)| {
-        let before = before.get(name)?;
-        Some(of(after).saturating_sub(of(before)))
-    });
-    each.sum::<u64>() as f64
+    let mut sum = 0;
+    for (name, device_after) in after {
+        if let Some(device_before) = before.get(name) {
+            sum += counter(device_after).saturating_sub(counter(device_before));
+        }
+    }
+    sum as f64
 }
 
 impl Serialize for Values {

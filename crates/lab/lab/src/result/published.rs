@@ -16,9 +16,11 @@ pub(super) fn results(
     cells: &[CellResult],
     claims: &[Outcome],
 ) -> Vec<PublishedResult> {
-    let runs = experiment.published.iter();
-    let result = |run: &PublishedRun| {
-        let (says, found) = theirs(run, &experiment.published)?;
+    let mut results = Vec::new();
+    for run in &experiment.published {
+        let Some((says, found)) = theirs(run, &experiment.published) else {
+            continue;
+        };
         let cell = cells.iter().find(|cell| cell.levels == run.cell);
         let ours = match &run.figures {
             PublishedFigure::Text(_) => {
@@ -31,7 +33,7 @@ pub(super) fn results(
                 ..
             } => of_ratio(*sides, claim.as_deref(), cells, claims),
         };
-        Some(PublishedResult {
+        results.push(PublishedResult {
             calls: cell.map_or_else(Vec::new, |cell| calls(run, cell)),
             name: run.name.clone(),
             cell: run.cell.clone(),
@@ -40,47 +42,46 @@ pub(super) fn results(
             found,
             ours,
             ratio: ratio_of(run),
-        })
-    };
-    runs.filter_map(result).collect()
+        });
+    }
+    results
 }
 
 /// The published ratio, or its range, of a row that compares two runs; `None` for other rows.
 fn ratio_of(run: &PublishedRun) -> Option<PublishedRatio> {
     match &run.figures {
         PublishedFigure::Ratio {
-            ratio, interval, ..
-        } => ratio
-            .map(PublishedRatio::One)
-            .or_else(|| interval.map(PublishedRatio::Range)),
-        _ => None,
+            ratio: Some(ratio), ..
+        } => Some(PublishedRatio::One(*ratio)),
+        PublishedFigure::Ratio { interval, .. } => interval.map(PublishedRatio::Range),
+        PublishedFigure::Text(_) | PublishedFigure::Rate { .. } => None,
     }
 }
 
 /// The published figure in words, and the conclusions that it does not support; `None` if it cannot be read.
-fn theirs(run: &PublishedRun, all: &[PublishedRun]) -> Option<(String, Vec<GateFinding>)> {
-    let figure = match &run.figures {
+fn theirs(run: &PublishedRun, rows: &[PublishedRun]) -> Option<(String, Vec<GateFinding>)> {
+    let (figure, interval) = match &run.figures {
         PublishedFigure::Text(text) => return text_of(run, text),
-        PublishedFigure::Rate { mean, interval } => {
-            let mean =
-                mean.map_or_else(|| "no figure at hand".to_owned(), |it| format!("{it} TPS"));
-            format!("{mean}{}", between(*interval))
-        }
+        PublishedFigure::Rate { mean, interval } => match mean {
+            Some(mean) => (format!("{mean} TPS"), interval),
+            None => ("no figure at hand".to_owned(), interval),
+        },
         PublishedFigure::Ratio {
             ratio, interval, ..
-        } => {
-            let ratio = ratio.map_or_else(|| "×".to_owned(), |it| format!("×{it}"));
-            format!("{ratio}{}", between(*interval))
-        }
+        } => match ratio {
+            Some(ratio) => (format!("×{ratio}"), interval),
+            None => ("×".to_owned(), interval),
+        },
     };
-    let says = format!("{}: {figure}, {}", run.name, run.says);
-    Some((says, judge::check_row(run, all)))
+    let interval = match interval {
+        Some([low, high]) => format!(" [{low}..{high}]"),
+        None => String::new(),
+    };
+    let says = format!("{}: {figure}{interval}, {}", run.name, run.says);
+    Some((says, judge::check_row(run, rows)))
 }
 
-fn between(interval: Option<[f64; 2]>) -> String {
-    interval.map_or_else(String::new, |[low, high]| format!(" [{low}..{high}]"))
-}
-
+/// As [`theirs`], for the text of a tool.
 fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<GateFinding>)> {
     let texts = [(run.name.clone(), text.to_owned())];
     let judgement = judge::judge(&texts).ok()?.pop()?;
@@ -89,8 +90,9 @@ fn text_of(run: &PublishedRun, text: &str) -> Option<(String, Vec<GateFinding>)>
         let words = judge::limit_of(run.how).to_owned();
         found.push(GateFinding::new("published", Effect::Note, words));
     }
-    let note = run.note.iter();
-    found.extend(note.map(|note| GateFinding::new("published", Effect::Note, note.clone())));
+    if let Some(note) = &run.note {
+        found.push(GateFinding::new("published", Effect::Note, note.clone()));
+    }
     Some((judgement.title, found))
 }
 
@@ -106,27 +108,24 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
     if cell.calls.is_empty() {
         return Vec::new(); // They are not counted here.
     }
-    let each = |count: Option<&u64>| count.map_or(0.0, |count| *count as f64 / requests as f64);
-    let of_cell = |name: &str| {
-        cell.calls
-            .values()
-            .filter_map(|of| of.get(name))
-            .sum::<f64>()
-    };
-    let names = cell.calls.values().flat_map(BTreeMap::keys);
-    let names: BTreeSet<&String> = theirs.counts.keys().chain(names).collect();
+    let by_request =
+        |count: Option<&u64>| count.map_or(0.0, |count| *count as f64 / requests as f64);
+    let our_names = cell.calls.values().flat_map(BTreeMap::keys);
+    let names: BTreeSet<&String> = theirs.counts.keys().chain(our_names).collect();
     let call = |name: &String| CallResult {
-        theirs: each(theirs.counts.get(name)),
-        failed: each(theirs.errors.get(name)),
-        ours: of_cell(name),
+        theirs: by_request(theirs.counts.get(name)),
+        failed: by_request(theirs.errors.get(name)),
+        ours: cell
+            .calls
+            .values()
+            .filter_map(|server| server.get(name))
+            .sum(),
         name: name.clone(),
     };
     let mut calls: Vec<CallResult> = names.into_iter().map(call).collect();
-    calls.retain(|call| call.theirs.max(call.ours) >= CALLS_MIN);
-    calls.sort_by(|one, other| {
-        let most = |call: &CallResult| call.theirs.max(call.ours);
-        most(other).total_cmp(&most(one))
-    });
+    let larger = |call: &CallResult| call.theirs.max(call.ours);
+    calls.retain(|call| larger(call) >= CALLS_MIN);
+    calls.sort_by(|one, other| larger(other).total_cmp(&larger(one)));
     calls
 }
 
@@ -194,20 +193,24 @@ fn of_ratio(
     cells: &[CellResult],
     claims: &[Outcome],
 ) -> Option<String> {
-    let rate = |cell: usize| Some(cells.get(cell)?.measures.get("throughput")?.median);
-    let ratio = sides.and_then(|[level, over]| Some(rate(level)? / rate(over)?));
-    let ratio = ratio.map(|ratio| format!("×{} of the median throughputs.", number(ratio)));
-    // A case with other cells, such as one with a distant application, is not about this row.
-    let is_of_row = |outcome: &&Outcome| {
-        let levels = sides.and_then(|[level, _]| Some(&cells.get(level)?.levels));
+    // A row whose cells we do not run is not ours.
+    let [above, below] = sides?;
+    let (above, below) = (cells.get(above)?, cells.get(below));
+    let rate = |cell: &CellResult| Some(cell.measures.get("throughput")?.median);
+    let mut sentences = Vec::new();
+    if let (Some(rate_above), Some(rate_below)) = (rate(above), below.and_then(rate)) {
+        let ratio = number(rate_above / rate_below);
+        sentences.push(format!("×{ratio} of the median throughputs."));
+    }
+    for outcome in claims {
+        // A case with other cells, such as one with a distant application, is not about this row.
         let mut each = outcome.each.iter();
-        levels.is_some_and(|levels| each.all(|(name, level)| levels.get(name) == Some(level)))
-    };
-    let outcomes = claims.iter().filter(|it| Some(it.says.as_str()) == claim);
-    let outcomes = outcomes.filter(is_of_row);
-    let sentences = outcomes.map(|it| it.sentence.clone());
-    let all: Vec<String> = ratio.into_iter().chain(sentences).collect();
-    (!all.is_empty()).then(|| all.join(" "))
+        let is_of_row = each.all(|(name, level)| above.levels.get(name) == Some(level));
+        if is_of_row && Some(outcome.says.as_str()) == claim {
+            sentences.push(outcome.sentence.clone());
+        }
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// The least number of calls for each request that a table shows.

@@ -19,17 +19,14 @@ pub(super) fn tables(page: &mut Page, result: &ResultDocument) {
         heads.extend(measured.iter().map(String::as_str));
         let extras = table::extras(result, &group);
         heads.extend(extras.iter().map(|(head, _)| *head));
-        let row = |cell: &CellResult| {
+        let mut rows = Vec::new();
+        for cell in &result.cells {
             let mut row = row(cell, &group);
-            row.extend(
-                table::of_extras(cell, &extras)
-                    .iter()
-                    .map(|figure| number(figure)),
-            );
-            row
-        };
-        let rows = result.cells.iter().map(row);
-        page.table(&heads, &rows.collect::<Vec<_>>());
+            let figures = table::of_extras(cell, &extras);
+            row.extend(figures.iter().map(|figure| number(figure)));
+            rows.push(row);
+        }
+        page.table(&heads, &rows);
     }
 }
 
@@ -40,15 +37,17 @@ fn row(cell: &CellResult, group: &Group) -> Vec<String> {
         void => format!("{}<br><small>{void} void</small>", cell.runs),
     };
     let mut row = vec![name(&cell.label), number(&runs)];
-    row.extend(group.names.iter().map(|name| {
-        let Some(shown) = table::figure(cell, name) else {
-            return "<td></td>".to_owned();
+    for name in &group.names {
+        let Some(figure) = table::figure(cell, name) else {
+            row.push("<td></td>".to_owned());
+            continue;
         };
-        let beside = shown
-            .beside()
-            .map(|words| format!("<br><small>{words}</small>"));
-        number(&format!("{}{}", shown.median, beside.collect::<String>()))
-    }));
+        let mut lines = figure.median.clone();
+        for words in figure.beside() {
+            lines += &format!("<br><small>{words}</small>");
+        }
+        row.push(number(&lines));
+    }
     row
 }
 
@@ -97,21 +96,23 @@ pub(super) fn calls(page: &mut Page, result: &ResultDocument) {
     for server in servers {
         let counts = cells().filter_map(|cell| cell.calls.get(server));
         let frequent = counts.flatten().filter(|(_, count)| **count >= CALLS_MIN);
-        let names: BTreeSet<&String> = frequent.map(|(name, _)| name).collect();
+        let names: BTreeSet<&str> = frequent.map(|(name, _)| name.as_str()).collect();
         page.fold(&format!("System calls of {server} for one request"));
-        let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
-        for names in names.chunks(CALLS_IN_TABLE) {
-            let row = |cell: &CellResult| {
-                let counts = cell.calls.get(server)?;
-                let figure = |call: &&str| match counts.get(*call) {
+        let names: Vec<&str> = names.into_iter().collect();
+        for columns in names.chunks(CALLS_IN_TABLE) {
+            let mut rows = Vec::new();
+            for cell in cells() {
+                let Some(counts) = cell.calls.get(server) else {
+                    continue;
+                };
+                let mut row = vec![name(&cell.label)];
+                row.extend(columns.iter().map(|call| match counts.get(*call) {
                     Some(count) if *count >= CALLS_MIN => number(&format!("{count:.2}")),
                     _ => "<td></td>".to_owned(),
-                };
-                let figures = names.iter().map(figure);
-                Some([name(&cell.label)].into_iter().chain(figures).collect())
-            };
-            let heads = [&["cell"], names].concat();
-            page.table(&heads, &cells().filter_map(row).collect::<Vec<_>>());
+                }));
+                rows.push(row);
+            }
+            page.table(&[&["cell"], columns].concat(), &rows);
         }
         page.end_fold();
     }

@@ -4,7 +4,6 @@ use catamaran_chart::{Ratios, escaped};
 
 use super::page::Page;
 use crate::claim::{Outcome, Verdict};
-use crate::experiment::PublishedRatio;
 use crate::report::claims;
 use crate::result::ResultDocument;
 
@@ -19,14 +18,15 @@ pub(super) fn put(page: &mut Page, result: &ResultDocument) {
          published or planted. {}</p>\n",
         escaped(&claims::remark(result))
     ));
-    let values = result.claims.iter();
-    let values = values.flat_map(|claim| {
-        let planted = claim.planted.map(|it| it.ratio);
-        let published = claim.published.map(PublishedRatio::ends);
-        let [from, to] = [published.map(|it| it[0]), published.map(|it| it[1])];
-        [claim.low, claim.ratio, claim.high, from, to, planted]
-    });
-    let scale = Ratios::of(values.flatten());
+    let mut values = Vec::new();
+    for claim in &result.claims {
+        values.extend([claim.low, claim.ratio, claim.high].into_iter().flatten());
+        values.extend(claim.planted.map(|planted| planted.ratio));
+        if let Some(published) = claim.published {
+            values.extend(published.ends());
+        }
+    }
+    let scale = Ratios::of(values.into_iter());
     let axis = scale.axis();
     let rows = result.claims.iter().map(|claim| row(claim, &scale));
     let heads = [
@@ -49,28 +49,32 @@ pub(super) fn planted(page: &mut Page, result: &ResultDocument) {
         claims::PLANTED,
         escaped(claims::PLANTED_LEGEND)
     ));
-    let cell = |(head, text): (&&str, String)| {
+    let cell = |head: &str, text: &str| {
+        // The asterisks are Markdown's.
         let text = escaped(text.trim_matches('*'));
-        match *head {
+        match head {
             "claim" => format!("<td>{text}</td>"),
-            head => format!("<td class=\"n brief\" data-name=\"{head}\">{text}</td>"),
+            _ => format!("<td class=\"n brief\" data-name=\"{head}\">{text}</td>"),
         }
     };
-    let row = |row: Vec<String>| claims::PLANTED_HEADS.iter().zip(row).map(cell).collect();
-    let rows: Vec<Vec<String>> = rows.into_iter().map(row).collect();
-    page.cards(&claims::PLANTED_HEADS.map(str::to_owned), &rows);
+    let mut html_rows = Vec::new();
+    for row in rows {
+        let cells = claims::PLANTED_HEADS.iter().zip(&row);
+        html_rows.push(cells.map(|(head, text)| cell(head, text)).collect());
+    }
+    page.cards(&claims::PLANTED_HEADS.map(str::to_owned), &html_rows);
 }
 
 /// The cells of a claim's row: sentence with gates, verdict, and ratio.
 fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
     let bar = match (claim.low, claim.ratio, claim.high) {
         (Some(low), Some(ratio), Some(high)) => {
-            let planted = || claim.planted.map(|it| PublishedRatio::One(it.ratio));
-            let ring = claim.published.or_else(planted);
-            scale.bar(
-                Some([low, ratio, high]),
-                &ring.map_or_else(Vec::new, PublishedRatio::rings),
-            )
+            let rings = match (claim.published, claim.planted) {
+                (Some(published), _) => published.rings(),
+                (None, Some(planted)) => vec![planted.ratio],
+                (None, None) => Vec::new(),
+            };
+            scale.bar(Some([low, ratio, high]), &rings)
         }
         _ => String::new(),
     };
@@ -78,9 +82,9 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
         let (gate, words) = (escaped(&fired.gate), escaped(&fired.words));
         format!("<br><small>{gate}: {words}</small>")
     });
-    let survivors = match claims::survivors(claim) {
-        none if none.is_empty() => none,
-        words => format!("<br><small>{}</small>", escaped(&words)),
+    let survivors = match claims::survivors(claim).as_str() {
+        "" => String::new(),
+        words => format!("<br><small>{}</small>", escaped(words)),
     };
     let fate = match claim.as_expected {
         Some(true) => "as claimed",
@@ -89,17 +93,17 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
     };
     let word = claim.verdict.word();
     let class = word.replace(' ', "-");
-    let case = match claims::case(claim) {
-        case if case.is_empty() => case,
-        case => format!(" <span class=\"case\">{}</span>", escaped(&case)),
+    let case = match claims::case(claim).as_str() {
+        "" => String::new(),
+        case => format!(" <span class=\"case\">{}</span>", escaped(case)),
     };
     let off = if claim.verdict == Verdict::NoClaim {
         " off"
     } else {
         ""
     };
-    let published = match claims::published(claim) {
-        none if none.is_empty() => none,
+    let published = match claims::published(claim).as_str() {
+        "" => String::new(),
         published => format!("<br><small>published {published}</small>"),
     };
     vec![

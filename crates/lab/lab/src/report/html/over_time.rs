@@ -1,5 +1,7 @@
 //! Writes plots over time: for each measure a panel for each cell, all on one pair of axes.
 
+use std::collections::BTreeSet;
+
 use catamaran_chart::{Axis, Panel, Steps, bar_key, escaped, line_key, panels};
 
 use super::page::Page;
@@ -27,7 +29,7 @@ struct PanelCell<'a> {
 
 /// Writes the section of plots; if nothing was sampled, a sentence that says so.
 pub(super) fn section(page: &mut Page, result: &ResultDocument) {
-    let (first, others) = shown(result);
+    let (first, others) = panel_cells(result);
     if first.is_empty() && others.is_empty() {
         page.put(format_args!(
             "<p>The samples of the runs are not at hand: they stand in <code>runs/</code> beside the \
@@ -40,56 +42,56 @@ pub(super) fn section(page: &mut Page, result: &ResultDocument) {
          the same axes. Steps: means of a second, or of some; memory and heap as they stood at its \
          end.</p>\n"
     ));
-    let mut still = Vec::new();
+    let mut zero_names = Vec::new();
     for (number, measure) in MEASURES.iter().enumerate() {
-        let all = measure.lines(result);
-        let moves = |(row, _): &(String, String)| {
-            let shown = first.iter().chain(&others);
-            let mut rows = shown.filter_map(|shown| shown.over.rows.get(row));
-            rows.any(|row| row.0.iter().any(|value| *value > STILL))
+        let is_above_zero = |(row, _): &(String, String)| {
+            let cells = first.iter().chain(&others);
+            let mut rows = cells.filter_map(|cell| cell.over.rows.get(row));
+            rows.any(|row| row.0.iter().any(|value| *value > ZERO_MAX))
         };
-        let (names, zero): (Vec<_>, Vec<_>) = all.into_iter().partition(moves);
-        if !names.is_empty() {
-            draw(page, number, measure, &names, &first, &others);
+        let (drawn, zero): (Vec<_>, Vec<_>) =
+            measure.lines(result).into_iter().partition(is_above_zero);
+        if !drawn.is_empty() {
+            draw(page, number, measure, &drawn, &first, &others);
         }
-        let name = |name: &str| {
-            if names.is_empty() {
+        for (_, line) in zero {
+            zero_names.push(if drawn.is_empty() {
                 measure.title.to_owned()
             } else {
-                format!("{}: {name}", measure.title)
-            }
-        };
-        still.extend(zero.iter().map(|(_, line)| name(line)));
+                format!("{}: {line}", measure.title)
+            });
+        }
     }
-    still.dedup();
-    if !still.is_empty() {
-        let still = escaped(&still.join("; "));
-        page.put(format_args!("<p>Zero in all cells: {still}.</p>\n"));
+    // Several lines of one measure without a plot have one name.
+    zero_names.dedup();
+    if !zero_names.is_empty() {
+        let names = escaped(&zero_names.join("; "));
+        page.put(format_args!("<p>Zero in all cells: {names}.</p>\n"));
     }
 }
 
 /// The cells that differ from the control in at most the first factor, and the other cells.
-fn shown(result: &ResultDocument) -> (Vec<PanelCell<'_>>, Vec<PanelCell<'_>>) {
+fn panel_cells(result: &ResultDocument) -> (Vec<PanelCell<'_>>, Vec<PanelCell<'_>>) {
     let control = result.cells.get(result.control);
-    let varied = result.factors.iter().find(|it| it.levels.len() > 1);
+    let mut factors = result.factors.iter();
+    let first_factor = factors.find(|factor| factor.levels.len() > 1);
+    let name = first_factor.map_or("", |factor| factor.name.as_str());
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for cell in &result.cells {
         let Some(over) = &cell.over_time else {
             continue;
         };
-        let name = varied.map_or("", |factor| factor.name.as_str());
         let is_first = control.is_none_or(|control| {
-            let differs = |(factor, level)| control.levels.get(factor) != Some(level);
-            !cell.levels.iter().any(|it| it.0 != name && differs(it))
+            let mut levels = cell.levels.iter();
+            levels
+                .all(|(factor, level)| factor == name || control.levels.get(factor) == Some(level))
         });
-        let level = cell.levels.get(name).filter(|_| is_first);
-        let label = level.map_or_else(|| cell.label.clone(), |level| format!("{name}={level}"));
-        let shown = PanelCell { cell, over, label };
-        if is_first {
-            first.push(shown);
-        } else {
-            others.push(shown);
-        }
+        let label = match cell.levels.get(name) {
+            Some(level) if is_first => format!("{name}={level}"),
+            _ => cell.label.clone(),
+        };
+        let cells = if is_first { &mut first } else { &mut others };
+        cells.push(PanelCell { cell, over, label });
     }
     (first, others)
 }
@@ -103,11 +105,8 @@ fn draw(
     first: &[PanelCell<'_>],
     others: &[PanelCell<'_>],
 ) {
-    let all: Vec<Panel> = first
-        .iter()
-        .chain(others)
-        .map(|shown| measure.panel(names, shown))
-        .collect();
+    let cells = first.iter().chain(others);
+    let all: Vec<Panel> = cells.map(|cell| measure.panel(names, cell)).collect();
     let id = format!("over-time-{number}");
     let (x, y) = (Axis::linear("s"), Axis::linear(measure.unit));
     let drawn = panels(&id, &x, &y, &all);
@@ -152,10 +151,10 @@ fn legend(page: &mut Page, names: &[(String, String)], is_plain: bool, deepest: 
     page.put(format_args!("</p>\n"));
 }
 
-fn row(page: &mut Page, shown: &[PanelCell<'_>], panels: &[String]) {
+fn row(page: &mut Page, cells: &[PanelCell<'_>], panels: &[String]) {
     page.put(format_args!("<div class=\"panels\">\n"));
-    for (shown, panel) in shown.iter().zip(panels) {
-        let label = escaped(&shown.label);
+    for (cell, panel) in cells.iter().zip(panels) {
+        let label = escaped(&cell.label);
         page.put(format_args!("<div><small>{label}</small>{panel}</div>\n"));
     }
     page.put(format_args!("</div>\n"));
@@ -164,43 +163,41 @@ fn row(page: &mut Page, shown: &[PanelCell<'_>], panels: &[String]) {
 impl Plot {
     /// The rows of this plot that any cell has, with their names in the legend.
     fn lines(&self, result: &ResultDocument) -> Vec<(String, String)> {
-        let all = || {
-            let over = result
-                .cells
-                .iter()
-                .filter_map(|cell| cell.over_time.as_ref());
-            over.flat_map(|over| over.rows.keys())
-        };
+        let cells = result.cells.iter();
+        let over_time = cells.filter_map(|cell| cell.over_time.as_ref());
+        let rows = over_time.flat_map(|over| over.rows.keys());
+        let known: BTreeSet<&str> = rows.map(String::as_str).collect();
         let mut lines = Vec::new();
         for (row, name) in self.rows {
-            if row.ends_with('.') {
-                let servers = all().filter_map(|key| Some((key, key.strip_prefix(row)?)));
-                lines.extend(servers.map(|(key, server)| (key.clone(), server.to_owned())));
-            } else if all().any(|key| key == row) {
-                lines.push(((*row).to_owned(), (*name).to_owned()));
+            if !row.ends_with('.') {
+                if known.contains(row) {
+                    lines.push(((*row).to_owned(), (*name).to_owned()));
+                }
+                continue;
             }
-        }
-        if self.rows.iter().any(|(row, _)| row.ends_with('.')) {
-            lines.sort();
-            lines.dedup();
+            for key in &known {
+                if let Some(server) = key.strip_prefix(row) {
+                    lines.push(((*key).to_owned(), server.to_owned()));
+                }
+            }
         }
         lines
     }
 
     /// The panel of one cell with the rows `names`; a row that the cell does not have is empty.
-    fn panel(&self, names: &[(String, String)], shown: &PanelCell<'_>) -> Panel {
-        let steps = |row: &String| Steps {
-            edges: shown.over.edges(row),
-            values: shown
-                .over
-                .rows
-                .get(row)
-                .map_or_else(Vec::new, |row| row.0.clone()),
-        };
+    fn panel(&self, names: &[(String, String)], cell: &PanelCell<'_>) -> Panel {
+        let mut lines = Vec::new();
+        for (row, _) in names {
+            let values = cell.over.rows.get(row);
+            lines.push(Steps {
+                edges: cell.over.edges(row),
+                values: values.map_or_else(Vec::new, |values| values.0.clone()),
+            });
+        }
         Panel {
-            title: shown.cell.label.clone(),
-            lines: names.iter().map(|(row, _)| steps(row)).collect(),
-            bars: self.bars.and_then(|base| bars(base, shown.over)),
+            title: cell.cell.label.clone(),
+            lines,
+            bars: self.bars.and_then(|base| bars(base, cell.over)),
         }
     }
 }
@@ -208,16 +205,16 @@ impl Plot {
 /// The sum of all rows whose names begin with `base`; `None` if there are none, or all are zero.
 fn bars(base: &str, over: &OverTime) -> Option<Steps> {
     let of_base = over.rows.iter().filter(|(name, _)| name.starts_with(base));
-    let mut sum: Vec<f64> = Vec::new();
+    let mut sums: Vec<f64> = Vec::new();
     for (_, row) in of_base {
-        sum.resize(row.0.len(), 0.0);
-        for (sum, value) in sum.iter_mut().zip(&row.0) {
+        sums.resize(row.0.len(), 0.0);
+        for (sum, value) in sums.iter_mut().zip(&row.0) {
             *sum += value;
         }
     }
-    sum.iter().any(|value| *value > 0.0).then(|| Steps {
+    sums.iter().any(|sum| *sum > 0.0).then(|| Steps {
         edges: over.edges_s.0.clone(),
-        values: sum,
+        values: sums,
     })
 }
 
@@ -308,7 +305,7 @@ const MEASURES: [Plot; 13] = [
 ];
 
 /// The largest value that still counts as zero: a row that never exceeds it is not drawn.
-const STILL: f64 = 0.0005;
+const ZERO_MAX: f64 = 0.0005;
 
 #[cfg(test)]
 mod tests {

@@ -67,10 +67,11 @@ pub(super) fn beside(page: &mut Page, result: &ResultDocument) {
 
 /// Writes the claims for which the source has a ratio.
 fn ratios(page: &mut Page, result: &ResultDocument) {
-    let claims = result.claims.iter().filter(|it| it.published.is_some());
+    let claims = result.claims.iter();
+    let claims = claims.filter(|claim| claim.published.is_some());
     let row = |claim| {
-        let figure = match claims::ratio(claim) {
-            none if none.is_empty() => "none".to_owned(),
+        let figure = match claims::ratio(claim).as_str() {
+            "" => "none".to_owned(),
             figure => format!("×{figure}"),
         };
         vec![
@@ -105,12 +106,12 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
 /// A row of the table. Findings in `shared` are left out, since they are printed once for all rows.
 fn row(run: &PublishedResult, shared: &[&GateFinding]) -> Vec<String> {
     let own = run.found.iter().filter(|fired| !shared.contains(fired));
-    let found = own.map(|fired| format!("<li>{}</li>", words(fired)));
+    let items = own.map(|fired| format!("<li>{}</li>", words(fired)));
     let ours = run.ours.as_deref().unwrap_or("not run in this form");
     vec![
         format!("<td>{}</td>", escaped(&run.says)),
         format!("<td data-name=\"here\">{}</td>", escaped(ours)),
-        format!("<td><ul>{}</ul></td>", found.collect::<String>()),
+        format!("<td><ul>{}</ul></td>", items.collect::<String>()),
     ]
 }
 

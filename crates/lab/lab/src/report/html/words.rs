@@ -40,25 +40,20 @@ fn term(page: &mut Page, word: &str, meaning: &str) {
 /// The conditions under which the gate `name` fires, from all of its records. For a gate that only another version has,
 /// a text that says so.
 fn gloss(name: &str) -> String {
-    let of_texts = judge::GATES.iter().map(|it| (it.name, it.words));
-    let of_rows = judge::ROW_GATES.iter().map(|it| (it.name, it.words));
-    let of_claims = claim::GATES.iter().map(|it| (it.name, it.words));
-    let all = gate::words()
-        .into_iter()
-        .chain(of_claims)
-        .chain(of_texts)
-        .chain(of_rows);
-    let of_name = all.filter(|(of, _)| *of == name).map(|(_, words)| words);
-    let mut words: Vec<&str> = Vec::new();
-    for each in of_name {
-        if !words.contains(&each) {
-            words.push(each);
+    let mut gates = gate::words();
+    gates.extend(claim::GATES.iter().map(|gate| (gate.name, gate.words)));
+    gates.extend(judge::GATES.iter().map(|gate| (gate.name, gate.words)));
+    gates.extend(judge::ROW_GATES.iter().map(|gate| (gate.name, gate.words)));
+    let mut conditions: Vec<&str> = Vec::new();
+    for (gate, words) in gates {
+        if gate == name && !conditions.contains(&words) {
+            conditions.push(words);
         }
     }
-    if words.is_empty() {
+    if conditions.is_empty() {
         "A gate of an older version.".to_owned()
     } else {
-        format!("It fires when {}.", words.join("; or when "))
+        format!("It fires when {}.", conditions.join("; or when "))
     }
 }
 
