@@ -92,15 +92,14 @@ impl Bans {
             return PurgeEffect::Hard;
         }
         let later = self.list.iter().rev().take_while(|ban| ban.number > began);
-        let concerned = later.filter(|ban| ban.purge.concerns(url, tags));
-        let purged = concerned.map(|ban| {
-            if ban.is_soft {
-                PurgeEffect::Softly
-            } else {
-                PurgeEffect::Hard
+        let mut effect = PurgeEffect::No;
+        for ban in later.filter(|ban| ban.purge.concerns(url, tags)) {
+            if !ban.is_soft {
+                return PurgeEffect::Hard;
             }
-        });
-        purged.max().unwrap_or(PurgeEffect::No)
+            effect = PurgeEffect::Softly;
+        }
+        effect
     }
 }
 
@@ -109,7 +108,7 @@ impl Purge {
     #[must_use]
     pub fn concerns(&self, url: &[u8], tags: &[u8]) -> bool {
         match self {
-            Self::Url(of) => **of == *url,
+            Self::Url(purged) => **purged == *url,
             Self::Prefix(prefix) => url.starts_with(prefix),
             Self::Tag(tag) => tags::has(tags, tag),
             Self::All => true,

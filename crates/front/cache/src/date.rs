@@ -9,17 +9,20 @@ use crate::Millis;
 /// zone than GMT, another width, or further text.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<Millis> {
-    let text = text.trim_ascii();
-    let is_form = match text.len() {
-        24 => !text.contains(&b','),
-        29 => text.get(3) == Some(&b','),
-        30..=33 => text.contains(&b'-'),
+    let trimmed = text.trim_ascii();
+    let has_form = match trimmed.len() {
+        // `Sun Nov  6 08:49:37 1994`
+        24 => !trimmed.contains(&b','),
+        // `Sun, 06 Nov 1994 08:49:37 GMT`
+        29 => trimmed[3] == b',',
+        // `Sunday, 06-Nov-94 08:49:37 GMT`, with days of other lengths
+        30..=33 => trimmed.contains(&b'-'),
         _ => false,
     };
-    if !is_form || !text.is_ascii() {
+    if !has_form || !trimmed.is_ascii() {
         return None;
     }
-    let folded_bytes = fold(text);
+    let folded_bytes = fold(trimmed);
     let folded = std::str::from_utf8(&folded_bytes).ok()?;
     let standard = httpdate::parse_http_date(folded).ok();
     let time = standard.or_else(|| on_another_day(folded))?;
@@ -32,36 +35,33 @@ pub fn parse(text: &[u8]) -> Option<Millis> {
 /// Parses a date with the wrong day of the week, which is ignored because the rest of the date determines
 /// it.
 fn on_another_day(text: &str) -> Option<SystemTime> {
-    let end = text.find([',', ' '])?;
-    let days = match end {
+    let (given_day, rest) = text.split_at(text.find([',', ' '])?);
+    let days = match given_day.len() {
         3 => DAYS.map(|day| &day[..3]),
         _ => DAYS,
     };
-    if !days.contains(&&text[..end]) {
+    if !days.contains(&given_day) {
         return None;
     }
-    let rest = &text[end..];
-    let dates = days.into_iter().map(|day| format!("{day}{rest}"));
-    dates
-        .into_iter()
-        .find_map(|date| httpdate::parse_http_date(&date).ok())
+    // One of the seven is the day of the date.
+    days.into_iter()
+        .find_map(|day| httpdate::parse_http_date(&format!("{day}{rest}")).ok())
 }
 
 /// Changes upper and lower case of a date as the library demands: `Sun`, `Nov`, `GMT`.
 fn fold(text: &[u8]) -> Vec<u8> {
     let mut folded: Vec<u8> = Vec::with_capacity(text.len());
     for byte in text {
-        let begins = folded.last().is_none_or(|last| !last.is_ascii_alphabetic());
-        folded.push(if begins {
+        let begins_word = folded.last().is_none_or(|last| !last.is_ascii_alphabetic());
+        folded.push(if begins_word {
             byte.to_ascii_uppercase()
         } else {
             byte.to_ascii_lowercase()
         });
     }
-    if let Some(zone) = folded.len().checked_sub(3).map(|at| &mut folded[at..])
-        && zone == b"Gmt"
-    {
-        zone.make_ascii_uppercase();
+    if folded.ends_with(b"Gmt") {
+        let zone = folded.len() - 3;
+        folded[zone..].make_ascii_uppercase();
     }
     folded
 }

@@ -50,7 +50,7 @@ impl Directives {
     pub fn of(headers: &Fields) -> Option<Self> {
         let mut directives = Self::default();
         for element in headers.get_all(CACHE_CONTROL).flat_map(elements) {
-            directives.take(element);
+            directives.add(element);
         }
         headers.contains(CACHE_CONTROL).then_some(directives)
     }
@@ -80,10 +80,11 @@ impl Directives {
                 continue;
             };
             let seconds = match &item.bare_item {
+                // `no-store=?0` says that the directive does not apply.
                 BareItem::Boolean(false) => continue,
                 BareItem::Integer(number) => {
-                    let number = i64::from(*number).clamp(0, SECONDS_MAX.into());
-                    Some(u32::try_from(number).unwrap_or(0))
+                    let within = i64::from(*number).clamp(0, SECONDS_MAX.into());
+                    Some(u32::try_from(within).unwrap_or(0))
                 }
                 _ => None,
             };
@@ -92,17 +93,21 @@ impl Directives {
         (!dictionary.is_empty()).then_some(directives)
     }
 
-    fn take(&mut self, element: &[u8]) {
+    /// Sets the directive that an element of `Cache-Control` has.
+    fn add(&mut self, element: &[u8]) {
         // White space around the equals sign is not allowed: such a name is none that is known.
         match element.iter().position(|byte| *byte == b'=') {
-            Some(at) => self.set(&element[..at], Some(seconds(&element[at + 1..]))),
+            Some(equals) => {
+                let (name, value) = (&element[..equals], &element[equals + 1..]);
+                self.set(name, Some(seconds(value)));
+            }
             None => self.set(element, None),
         }
     }
 
     /// Sets one directive; `seconds` is its value, `None`: it has none.
     fn set(&mut self, name: &[u8], seconds: Option<u32>) {
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        let is_named = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         for (known, flag) in [
             ("no-store", &mut self.no_store),
             ("no-cache", &mut self.no_cache),
@@ -113,7 +118,7 @@ impl Directives {
             ("must-understand", &mut self.must_understand),
             ("only-if-cached", &mut self.only_if_cached),
         ] {
-            *flag |= is(known);
+            *flag |= is_named(known);
         }
         for (known, slot) in [
             ("max-age", &mut self.max_age),
@@ -122,11 +127,11 @@ impl Directives {
             ("stale-if-error", &mut self.stale_if_error),
             ("min-fresh", &mut self.min_fresh),
         ] {
-            if is(known) {
+            if is_named(known) {
                 slot.get_or_insert_with(|| seconds.unwrap_or(0));
             }
         }
-        if is("max-stale") {
+        if is_named("max-stale") {
             self.max_stale
                 .get_or_insert_with(|| seconds.unwrap_or(u32::MAX));
         }
@@ -136,13 +141,14 @@ impl Directives {
 /// The elements of a comma-separated list, without empty ones. A comma in a quoted text does not
 /// separate.
 pub fn elements(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = Some(line);
+    // `None` after the last element.
+    let mut unread = Some(line);
     std::iter::from_fn(move || {
         loop {
-            let text = rest?;
-            let end = separator(text);
-            rest = end.map(|at| &text[at + 1..]);
-            let element = text[..end.unwrap_or(text.len())].trim_ascii();
+            let text = unread?;
+            let comma = separator(text);
+            unread = comma.map(|comma| &text[comma + 1..]);
+            let element = text[..comma.unwrap_or(text.len())].trim_ascii();
             if !element.is_empty() {
                 return Some(element);
             }

@@ -98,27 +98,18 @@ pub fn lifetime(
 ) -> Lifetime {
     let made = date_of(headers).unwrap_or(now);
     // A field for this cache alone replaces `Cache-Control` and `Expires` as a whole (RFC 9213, 2.2).
-    let expires = || headers.contains(EXPIRES) && rules.obey && !is_targeted;
+    let obeys_expires = || headers.contains(EXPIRES) && rules.obey && !is_targeted;
+    let may_estimate = may_estimate && (is_heuristic(status) || directives.public);
     let (seconds, source) = if let Some(seconds) = directives.s_maxage.or(directives.max_age) {
         (seconds, LifetimeSource::Explicit)
-    } else if expires() {
-        let seconds = only(headers, EXPIRES).map_or(0, |at| seconds_between(made, at));
+    } else if obeys_expires() {
+        // A malformed date is one in the past (RFC 9111, section 5.3).
+        let seconds = time_in(headers, EXPIRES).map_or(0, |end| seconds_between(made, end));
         (seconds, LifetimeSource::Explicit)
     } else if let Some(seconds) = ttl(status, rules) {
         (seconds, LifetimeSource::Ttl)
-    } else if may_estimate
-        && rules.obey
-        && rules.heuristic > 0
-        && (is_heuristic(status) || directives.public)
-        && let Some(changed) = only(headers, LAST_MODIFIED)
-    {
-        let unchanged = u64::from(seconds_between(changed, made));
-        let part = unchanged * u64::from(rules.heuristic) / 100;
-        let seconds = part.min(rules.heuristic_max.into());
-        (
-            u32::try_from(seconds).unwrap_or(0),
-            LifetimeSource::Heuristic,
-        )
+    } else if may_estimate && let Some(seconds) = estimate(headers, rules, made) {
+        (seconds, LifetimeSource::Heuristic)
     } else {
         (0, LifetimeSource::Unknown)
     };
@@ -130,9 +121,22 @@ pub fn lifetime(
 
 /// The operator's lifetime for responses with this status, in seconds.
 fn ttl(status: StatusCode, rules: &FreshnessRules) -> Option<u32> {
-    let mut ttl = rules.ttl.iter();
-    let found = ttl.find(|(statuses, _)| statuses.contains(&status.as_u16()));
+    let mut lifetimes = rules.ttl.iter();
+    let found = lifetimes.find(|(statuses, _)| statuses.contains(&status.as_u16()));
     found.map(|(_, seconds)| *seconds)
+}
+
+/// The lifetime in seconds by [`FreshnessRules::heuristic`] of a response that was made at `made`; `None`: there is no
+/// such rule, or the response does not say when it last changed.
+fn estimate(headers: &Fields, rules: &FreshnessRules, made: Millis) -> Option<u32> {
+    if !rules.obey || rules.heuristic == 0 {
+        return None;
+    }
+    let changed = time_in(headers, LAST_MODIFIED)?;
+    let unchanged = u64::from(seconds_between(changed, made));
+    let part = unchanged * u64::from(rules.heuristic) / 100;
+    let seconds = part.min(rules.heuristic_max.into());
+    Some(u32::try_from(seconds).unwrap_or(0))
 }
 
 /// The age in seconds of a response that arrived at `arrived` and was requested at `asked` (RFC 9111, section
@@ -143,18 +147,19 @@ pub fn initial_age(headers: &Fields, asked: Millis, arrived: Millis) -> u32 {
     let delay = seconds_between(asked, arrived);
     // The first member counts; 0 if that is not a number.
     let age = headers.elements(AGE).next().and_then(number);
-    let told = age.unwrap_or(0).saturating_add(delay);
-    apparent.max(told).min(SECONDS_MAX)
+    // The time of the request and of its response is added, since the age may be from its beginning.
+    let corrected = age.unwrap_or(0).saturating_add(delay);
+    apparent.max(corrected).min(SECONDS_MAX)
 }
 
 /// The time in the field `Date`; `None` if the field is missing, repeated or malformed.
 #[must_use]
 pub fn date_of(headers: &Fields) -> Option<Millis> {
-    only(headers, DATE)
+    time_in(headers, DATE)
 }
 
 /// The time in a field; `None` if the field is missing, repeated or malformed.
-fn only(headers: &Fields, name: Id) -> Option<Millis> {
+fn time_in(headers: &Fields, name: Id) -> Option<Millis> {
     headers.only(name).and_then(date::parse)
 }
 

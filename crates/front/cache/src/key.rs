@@ -27,9 +27,9 @@ impl KeyBuilder {
         let mut bytes = Vec::with_capacity(BYTES_USUAL);
         bytes.extend_from_slice(scheme);
         bytes.extend_from_slice(b"://");
-        let from = bytes.len();
+        let host_start = bytes.len();
         bytes.extend_from_slice(host);
-        bytes[from..].make_ascii_lowercase();
+        bytes[host_start..].make_ascii_lowercase();
         bytes.extend_from_slice(path);
         if let Some(query) = query {
             bytes.push(b'?');
@@ -106,11 +106,9 @@ impl QueryRule {
     #[must_use]
     pub fn apply<'q>(&self, query: &'q [u8]) -> Option<Cow<'q, [u8]>> {
         let keeps = |parameter: &[u8]| {
-            let name = parameter
-                .split(|byte| *byte == b'=')
-                .next()
-                .unwrap_or_default();
-            let is_named = |names: &[String]| names.iter().any(|it| matches(it, name));
+            let before_equals = parameter.split(|byte| *byte == b'=').next();
+            let name = before_equals.unwrap_or_default();
+            let is_named = |rules: &[String]| rules.iter().any(|rule| matches(rule, name));
             match self {
                 Self::All => true,
                 Self::None => false,
@@ -119,6 +117,7 @@ impl QueryRule {
             }
         };
         let parameters = || query.split(|byte| *byte == b'&');
+        // Most queries are kept whole, and so are not copied.
         if *self == Self::All || parameters().all(keeps) {
             return Some(Cow::Borrowed(query));
         }

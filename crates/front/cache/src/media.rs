@@ -13,22 +13,20 @@ pub fn fits(path: &[u8], content_type: Option<&[u8]>) -> bool {
         return true;
     };
     let extension = name[dot + 1..].to_ascii_lowercase();
-    let Some((_, kinds)) = EXTENSIONS
-        .iter()
-        .find(|(known, _)| known.contains(&&extension[..]))
-    else {
+    let mut known = EXTENSIONS.iter();
+    let Some((_, beginnings)) = known.find(|(names, _)| names.contains(&&extension[..])) else {
         return true;
     };
     let value = content_type.unwrap_or_default();
     let media_type = value.split(|byte| *byte == b';').next().unwrap_or_default();
-    let given = media_type.trim_ascii().to_ascii_lowercase();
-    kinds.iter().any(|kind| given.starts_with(kind))
+    let lower = media_type.trim_ascii().to_ascii_lowercase();
+    beginnings.iter().any(|text| lower.starts_with(text))
 }
 
-type Kinds = (&'static [&'static [u8]], &'static [&'static [u8]]);
+type ExtensionTypes = (&'static [&'static [u8]], &'static [&'static [u8]]);
 
 /// Extensions of paths, each with the beginnings of the media types that a response for it may have.
-const EXTENSIONS: &[Kinds] = &[
+const EXTENSIONS: &[ExtensionTypes] = &[
     (&[b"css"], &[b"text/css"]),
     (
         &[b"js", b"mjs"],

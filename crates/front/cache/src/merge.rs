@@ -9,6 +9,7 @@ pub fn update(stored: &mut Fields, update: &Fields) {
         let names = [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE];
         names.iter().any(|name| field.is(*name))
     };
+    // All are removed first, since a field may have several lines.
     for field in update.iter().filter(|field| !describes_body(*field)) {
         stored.remove(field.name_ref());
     }
@@ -30,8 +31,8 @@ pub fn is_about(update: &Fields, etag: Option<&[u8]>) -> bool {
 
 /// An entity tag without the prefix `W/` of weak tags.
 fn opaque(tag: &[u8]) -> &[u8] {
-    let tag = tag.trim_ascii();
-    tag.strip_prefix(b"W/").unwrap_or(tag)
+    let trimmed = tag.trim_ascii();
+    trimmed.strip_prefix(b"W/").unwrap_or(trimmed)
 }
 
 #[cfg(test)]

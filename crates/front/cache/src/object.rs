@@ -48,15 +48,15 @@ impl ObjectDetails {
     /// `None` if it has none of these.
     #[must_use]
     pub fn new(reason: Option<Bytes>, selection: Selection, tags: Box<[u8]>) -> Option<Box<Self>> {
-        let selection = Some(selection).filter(|it| !it.names().is_empty());
-        let has_any = reason.is_some() || selection.is_some() || !tags.is_empty();
-        has_any.then(|| {
-            Box::new(Self {
-                reason,
-                selection,
-                tags,
-            })
-        })
+        let selection = Some(selection).filter(|selection| !selection.names().is_empty());
+        if reason.is_none() && selection.is_none() && tags.is_empty() {
+            return None;
+        }
+        Some(Box::new(Self {
+            reason,
+            selection,
+            tags,
+        }))
     }
 
     /// Copies these details with other tags.
@@ -122,7 +122,9 @@ pub fn clean(headers: &mut Fields, set_cookie: SetCookie, date: Option<&[u8]>) {
     if set_cookie == SetCookie::Strip {
         headers.remove(SET_COOKIE);
     }
-    if let Some(date) = date.filter(|_| !headers.contains(DATE)) {
+    if let Some(date) = date
+        && !headers.contains(DATE)
+    {
         headers.append(DATE, date);
     }
 }

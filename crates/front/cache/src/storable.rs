@@ -7,8 +7,7 @@ use http::{Method, StatusCode};
 
 use crate::directives::Directives;
 use crate::freshness::{self, FreshnessRules, LifetimeSource};
-use crate::vary::{self, VaryFault};
-use crate::{Millis, media, tags};
+use crate::{Millis, media, tags, vary};
 
 /// The kinds of credentials that a request has; its response may be meant for their owner only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,11 +43,12 @@ impl RequestScope {
     /// The scope by one field of a request. Names that begin with `If-` are conditions.
     #[must_use]
     pub fn of_field(field: Field<'_>) -> Self {
-        let is_in_if = begins(field.name(), b"if-");
+        let is_condition = || begins(field.name(), b"if-") || field.is("if") || field.is("a-im");
         match field.id() {
             Some(RANGE | IF_RANGE) => Self::Range,
             Some(id) if id.traits().has_any(Traits::CONDITION) => Self::Condition,
-            None if is_in_if || field.is("if") || field.is("a-im") => Self::Condition,
+            // A condition that the front does not know, such as those of WebDAV.
+            None if is_condition() => Self::Condition,
             _ => Self::Whole,
         }
     }
@@ -224,9 +224,8 @@ pub fn judge(
     }
     let (directives, is_targeted) = freshness::directives(headers, rules);
     check_directives(&directives, status)?;
-    match vary::names(headers) {
-        Ok(_) => {}
-        Err(VaryFault::Any | VaryFault::Many) => return Err(Refusal::Vary),
+    if vary::names(headers).is_err() {
+        return Err(Refusal::Vary);
     }
     if tags::read(headers).is_none() {
         return Err(Refusal::Tags);
@@ -242,8 +241,8 @@ pub fn judge(
     if request.credentials.authorization && !terms.for_authorization {
         return Err(Refusal::Authorization);
     }
-    let kind = headers.get(CONTENT_TYPE);
-    if status.is_success() && !media::fits(request.path, kind) {
+    let content_type = headers.get(CONTENT_TYPE);
+    if status.is_success() && !media::fits(request.path, content_type) {
         return Err(Refusal::TypeMismatch);
     }
     if !response.is_framed {
@@ -261,6 +260,7 @@ fn check_directives(directives: &Directives, status: StatusCode) -> Result<(), R
     if directives.must_understand && !is_known {
         return Err(Refusal::NotUnderstood);
     }
+    // With `must-understand`, `no-store` is for caches that do not know the status (RFC 9111, section 5.2.2.3).
     if directives.no_store && !directives.must_understand {
         return Err(Refusal::NoStore);
     }
@@ -287,31 +287,31 @@ fn terms(
         !request.has_query && !request.credentials.any(),
         response.arrived,
     );
-    let shared = directives.public
+    let is_for_all = directives.public
         || directives.s_maxage.is_some()
         || is_targeted && directives.max_age.is_some();
-    let never_stale =
+    let forbids_stale =
         directives.must_revalidate || directives.proxy_revalidate || directives.no_cache;
     // `s-maxage` means `proxy-revalidate`, unless the same response names how stale it may be.
-    let stale = |told: Option<u32>, by_rule| match (told, directives.s_maxage) {
-        _ if never_stale => 0,
-        (Some(told), _) => told,
-        (None, Some(_)) => 0,
-        (None, None) => by_rule,
+    let by_rules = directives.s_maxage.is_none();
+    let stale_for = |named: Option<u32>, by_rule: u32| match named {
+        _ if forbids_stale => 0,
+        Some(seconds) => seconds,
+        None if by_rules => by_rule,
+        None => 0,
     };
-    let while_revalidate = directives.stale_while_revalidate;
+    let (while_revalidate, if_error) =
+        (directives.stale_while_revalidate, directives.stale_if_error);
+    let names_none = while_revalidate.is_none() && if_error.is_none();
     Terms {
         lifetime: lifetime.seconds,
         source: lifetime.source,
-        stale_while_revalidate: stale(while_revalidate, rules.stale_while_revalidate),
-        stale_if_error: stale(directives.stale_if_error, rules.stale_if_error),
+        stale_while_revalidate: stale_for(while_revalidate, rules.stale_while_revalidate),
+        stale_if_error: stale_for(if_error, rules.stale_if_error),
         no_cache: directives.no_cache,
-        never_stale: never_stale
-            || directives.s_maxage.is_some()
-                && directives.stale_if_error.is_none()
-                && while_revalidate.is_none(),
-        for_sessions: shared,
-        for_authorization: shared || directives.must_revalidate,
+        never_stale: forbids_stale || !by_rules && names_none,
+        for_sessions: is_for_all,
+        for_authorization: is_for_all || directives.must_revalidate,
     }
 }
 
@@ -319,12 +319,12 @@ fn terms(
 fn is_of_use(terms: &Terms, status: StatusCode, headers: &Fields) -> bool {
     let lasts = terms.lifetime > 0 || terms.stale_while_revalidate > 0 || terms.stale_if_error > 0;
     let validates = headers.contains(ETAG) || headers.contains(LAST_MODIFIED);
-    match terms.source {
-        LifetimeSource::Unknown => freshness::is_heuristic(status) && validates,
-        _ if terms.no_cache => validates,
-        LifetimeSource::Explicit | LifetimeSource::Ttl | LifetimeSource::Heuristic => {
-            lasts || validates
-        }
+    if terms.source == LifetimeSource::Unknown {
+        freshness::is_heuristic(status) && validates
+    } else if terms.no_cache {
+        validates
+    } else {
+        lasts || validates
     }
 }
 

@@ -100,25 +100,26 @@ impl Selection {
 pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
     let mut values = Vec::new();
     for name in names {
-        let begun = values.len();
-        let mut any = false;
+        let value_start = values.len();
+        let mut is_present = false;
         request.lines(name, &mut |line| {
-            any = true;
-            let from = values.len();
+            is_present = true;
+            let line_start = values.len();
             for element in elements(line) {
-                if values.len() > begun {
+                if values.len() > value_start {
                     values.push(b',');
                 }
                 values.extend_from_slice(element);
             }
+            // Browsers write language tags in different ways.
             if NameRef::from(name).is(ACCEPT_LANGUAGE) {
-                let mut tail = values.split_off(from);
-                tail.make_ascii_lowercase();
-                tail.retain(|byte| *byte != b' ');
-                values.extend(tail);
+                let mut appended = values.split_off(line_start);
+                appended.make_ascii_lowercase();
+                appended.retain(|byte| *byte != b' ');
+                values.extend(appended);
             }
         });
-        if !any {
+        if !is_present {
             values.push(0);
         }
         values.push(b'\n');
@@ -131,24 +132,23 @@ pub fn values(names: &[FieldName], request: &dyn RequestFields) -> Vec<u8> {
 /// the client accepts none of the codings.
 #[must_use]
 pub fn accepted_codings(headers: &Fields, offered: &[String]) -> Option<String> {
+    // Whether the client accepts each coding, and all that it does not name (`*`); `None`: it does not say.
     let mut by_name = vec![None; offered.len()];
     let mut by_star = None;
     for element in headers.get_all(ACCEPT_ENCODING).flat_map(elements) {
         let mut parts = element.split(|byte| *byte == b';');
         let name = parts.next().unwrap_or_default().trim_ascii();
-        let offer = offered
-            .iter()
-            .position(|coding| name.eq_ignore_ascii_case(coding.as_bytes()));
-        let takes = match offer {
-            Some(offer) => &mut by_name[offer],
+        let is_named = |coding: &String| name.eq_ignore_ascii_case(coding.as_bytes());
+        let accepts = match offered.iter().position(is_named) {
+            Some(index) => &mut by_name[index],
             None if name == b"*" => &mut by_star,
             None => continue,
         };
-        *takes = Some(parts.all(|part| !is_zero(part.trim_ascii())));
+        *accepts = Some(parts.all(|part| !is_zero(part.trim_ascii())));
     }
     let mut accepted = String::new();
-    for (coding, by_name) in offered.iter().zip(by_name) {
-        if by_name.or(by_star).unwrap_or(false) {
+    for (coding, own) in offered.iter().zip(by_name) {
+        if own.or(by_star).unwrap_or(false) {
             let separator = if accepted.is_empty() { "" } else { ", " };
             accepted.extend([separator, coding]);
         }

@@ -73,11 +73,10 @@ impl StoredFacts<'_> {
             return Verdict::Fresh(left);
         }
         let stale_for = (-left).max(0);
-        let takes_stale = demand.directives.max_stale;
-        if takes_stale.is_some_and(|most| stale_for <= i64::from(most))
-            && !is_demanded
-            && !terms.never_stale
-            && !self.is_purged
+        let may_be_stale = !is_demanded && !terms.never_stale && !self.is_purged;
+        if may_be_stale
+            && let Some(most) = demand.directives.max_stale
+            && stale_for <= i64::from(most)
         {
             return Verdict::Fresh(left);
         }
@@ -102,8 +101,8 @@ impl StoredFacts<'_> {
         if wants_new {
             return now.saturating_sub(self.validated) >= VALIDATION_PERIOD;
         }
-        max_age.is_some_and(|most| age > i64::from(most))
-            || min_fresh.is_some_and(|least| left < i64::from(least))
+        let is_too_old = max_age.is_some_and(|most| age > i64::from(most));
+        is_too_old || min_fresh.is_some_and(|least| left < i64::from(least))
     }
 }
 
