@@ -36,10 +36,11 @@ impl Network {
     #[must_use]
     #[inline]
     pub fn to_bytes(&self) -> ArrayVec<u8, 17> {
-        let (family, len) = match (self.is_v4, self.prefix) {
-            (true, _) => (4, 4),
-            (false, ..=64) => (6, 8),
-            (false, _) => (6, 16),
+        let (family, len) = match self.prefix {
+            _ if self.is_v4 => (4, 4),
+            // Half of the address is hashed faster, and the other half is masked.
+            ..=64 => (6, 8),
+            _ => (6, 16),
         };
         let mut key = ArrayVec::new();
         key.push(family);
@@ -53,13 +54,13 @@ impl Network {
 /// An address alone if its network has no others, else with the length of its prefix.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (ip, whole) = if self.is_v4 {
+        let (ip, longest) = if self.is_v4 {
             let bits = (self.bits >> 96) as u32;
             (IpAddr::V4(Ipv4Addr::from_bits(bits)), 32)
         } else {
             (IpAddr::V6(Ipv6Addr::from_bits(self.bits)), 128)
         };
-        if self.prefix == whole {
+        if self.prefix == longest {
             write!(f, "{ip}")
         } else {
             write!(f, "{ip}/{}", self.prefix)

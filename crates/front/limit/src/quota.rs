@@ -36,9 +36,9 @@ impl Quota {
     /// 1.
     #[must_use]
     pub fn rate(count: u32, period: Duration, burst: u32) -> Self {
-        let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
         Self::Rate {
-            interval: (period / u64::from(count.max(1))).max(1),
+            interval: (nanos / u64::from(count.max(1))).max(1),
             burst: burst.max(1),
         }
     }
@@ -99,15 +99,16 @@ impl Quota {
     /// How many more requests a key may send at once after this one, and the time until it is one more.
     #[must_use]
     pub fn left(self, judgement: Judgement) -> (u32, Duration) {
-        let is_charged = u64::from(judgement.charged.is_ok());
+        // A request that is refused costs nothing.
+        let charged = u64::from(judgement.charged.is_ok());
         let (left, wait) = match self {
             Self::Rate { interval, burst } => {
-                let debt = judgement.debt.saturating_add(is_charged * interval);
+                let debt = judgement.debt.saturating_add(charged * interval);
                 let room = capacity(interval, burst).saturating_sub(debt);
                 (room / interval, interval - room % interval)
             }
             Self::InFlight(max) => {
-                let taken = judgement.debt.saturating_add(is_charged);
+                let taken = judgement.debt.saturating_add(charged);
                 (u64::from(max).saturating_sub(taken), IN_FLIGHT_WAIT)
             }
         };
@@ -145,6 +146,7 @@ impl Judgement {
     }
 }
 
+/// The debt in nanoseconds at which a burst is used up.
 fn capacity(interval: u64, burst: u32) -> u64 {
     interval.saturating_mul(u64::from(burst))
 }

@@ -27,20 +27,15 @@ impl Sketch {
     /// bytes of its text are kept.
     pub fn note(&self, limit: u16, key: u64, label: impl FnOnce() -> String) {
         let mut entries = self.lock();
-        let known = entries
-            .iter_mut()
-            .find(|it| it.key == key && it.limit == limit);
-        if let Some(known) = known {
+        let is_same = |entry: &&mut RefusedKey| entry.key == key && entry.limit == limit;
+        if let Some(known) = entries.iter_mut().find(is_same) {
             known.count = known.count.saturating_add(1);
             return;
         }
+        // A full sketch replaces its least entry. The new key may have been refused as often while it was not listed.
         let least = entries.iter().enumerate().min_by_key(|(_, it)| it.count);
         let excess = match least {
-            Some((at, least)) if entries.len() >= ENTRIES_MAX => {
-                let count = least.count;
-                entries.swap_remove(at);
-                count
-            }
+            Some((index, _)) if entries.len() >= ENTRIES_MAX => entries.swap_remove(index).count,
             _ => 0,
         };
         entries.push(RefusedKey {

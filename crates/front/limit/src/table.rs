@@ -245,9 +245,8 @@ impl<'t> LockedSets<'t> {
     fn new(table: &'t Table, asks: &[Ask]) -> Self {
         let mut indices: ArrayVec<usize, ASKS_MAX> = ArrayVec::new();
         indices.extend(asks.iter().map(|ask| table.index(ask.key)));
-        if indices.len() > 1 {
-            indices.sort_unstable();
-        }
+        // All threads lock in this order, so none waits for another in a circle.
+        indices.sort_unstable();
         let mut sets: ArrayVec<(usize, MutexGuard<'t, Set>), ASKS_MAX> = ArrayVec::new();
         for index in indices {
             if sets.last().is_none_or(|(last, _)| *last != index) {
@@ -260,8 +259,8 @@ impl<'t> LockedSets<'t> {
     #[inline]
     fn of(&mut self, ask: &Ask) -> &mut Set {
         let index = self.table.index(ask.key);
-        let held = self.sets.iter_mut().find(|(at, _)| *at == index);
-        &mut held.expect("the sets of all keys are held").1
+        let locked = self.sets.iter_mut().find(|(own, _)| *own == index);
+        &mut locked.expect("the sets of all keys are held").1
     }
 
     fn judge(&mut self, asks: &[Ask], quotas: &[Quota], now: u64) -> Outcome {
@@ -274,15 +273,16 @@ impl<'t> LockedSets<'t> {
 }
 
 impl Set {
-    /// The state of a key; 0 if the table does not have it.
+    /// Judges a request of a key. A key that the table does not have has no debt.
     #[inline]
     fn judge(&self, ask: &Ask, quotas: &[Quota], now: u64) -> Judgement {
         let slot = self.0.iter().find(|slot| slot.tag == ask.tag());
         let state = slot.map_or(0, |slot| slot.state);
-        let quota = quotas.get(usize::from(ask.limit));
-        quota
-            .unwrap_or(&Quota::InFlight(u32::MAX))
-            .judge(state, now)
+        match quotas.get(usize::from(ask.limit)) {
+            Some(quota) => quota.judge(state, now),
+            // A limit without a quota lets everything pass.
+            None => Quota::InFlight(u32::MAX).judge(state, now),
+        }
     }
 
     /// Charges a request to a key, if the limit lets it pass.
@@ -306,17 +306,21 @@ impl Set {
     /// The slot of a key. A new key gets a free slot, or that of the key with the smallest debt, which is evicted.
     #[inline]
     fn slot(&mut self, ask: &Ask, quotas: &[Quota], now: u64, evicted: &AtomicU64) -> &mut Slot {
-        let known = self.0.iter().position(|slot| slot.tag == ask.tag());
-        let free = |slot: &Slot| {
+        let has_key = |slot: &Slot| slot.tag == ask.tag();
+        let is_free = |slot: &Slot| {
             let quota = quotas.get(slot.limit());
             quota.is_none_or(|quota| quota.is_free(slot.state, now))
         };
-        let at = known.or_else(|| self.0.iter().position(free));
-        let at = at.unwrap_or_else(|| {
+        let mut slots = self.0.iter();
+        let index = if let Some(known) = slots.position(has_key) {
+            known
+        } else if let Some(free) = self.0.iter().position(is_free) {
+            free
+        } else {
             evicted.fetch_add(1, Ordering::Relaxed);
             self.least(quotas, now)
-        });
-        &mut self.0[at]
+        };
+        &mut self.0[index]
     }
 
     /// The index of the slot whose key has the least debt relative to its burst. Any request in flight counts as more
@@ -327,9 +331,9 @@ impl Set {
             let quota = quotas.get(slot.limit());
             quota.map_or(0.0, |quota| quota.owed(slot.state, now))
         };
-        let slots = self.0.iter().map(owed).enumerate();
-        let least = slots.min_by(|(_, one), (_, other)| one.total_cmp(other));
-        least.map_or(0, |(at, _)| at)
+        let debts = self.0.iter().map(owed).enumerate();
+        let least = debts.min_by(|(_, one), (_, other)| one.total_cmp(other));
+        least.map_or(0, |(index, _)| index)
     }
 }
 
