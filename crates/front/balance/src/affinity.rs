@@ -185,9 +185,10 @@ impl Affinity {
                 domains.entry(domain).or_default().push(member);
             }
         }
-        let bytes =
-            |(domain, members): (&str, Vec<usize>)| (domain.as_bytes().into(), members.into());
-        let domains = domains.into_iter().map(bytes).collect();
+        let domains = domains
+            .into_iter()
+            .map(|(domain, members)| (domain.as_bytes().into(), members.into()))
+            .collect();
         for home in &mut homes {
             home.fallback = home.fallback.filter(|&member| member < count);
         }
@@ -210,9 +211,9 @@ impl Affinity {
         &self,
         ids: impl IntoIterator<Item = &'a [u8]>,
         own: Option<Option<usize>>,
-        standing: &mut impl MemberStates,
+        states: &mut impl MemberStates,
     ) -> Result<Decision<'a>, BackendOut<'a>> {
-        self.decide_traced(ids, own, standing, &mut ())
+        self.decide_traced(ids, own, states, &mut ())
     }
 
     /// Decides as [`Self::decide`] does, and reports each step to `trace`.
@@ -223,60 +224,62 @@ impl Affinity {
         &self,
         ids: impl IntoIterator<Item = &'a [u8]>,
         own: Option<Option<usize>>,
-        standing: &mut impl MemberStates,
+        states: &mut impl MemberStates,
         trace: &mut impl Trace,
     ) -> Result<Decision<'a>, BackendOut<'a>> {
-        let mut seen = Decision::new(Outcome::New);
+        let mut so_far = Decision::new(Outcome::New);
         let mut has_id = false;
         for (count, id) in ids.into_iter().enumerate() {
             if count == IDS_MAX {
-                seen.excess = true;
+                so_far.excess = true;
                 break;
             }
             has_id = true;
-            if let Some(decision) = self.decide_by_id(id, &mut seen, standing, trace) {
+            if let Some(decision) = self.decide_by_id(id, &mut so_far, states, trace) {
                 return decision;
             }
         }
         Ok(match own {
-            Some(own) => self.decide_by_own_cookie(own, has_id, seen, standing, trace),
-            None => seen,
+            Some(own) => self.decide_by_own_cookie(own, has_id, so_far, states, trace),
+            None => so_far,
         })
     }
 
-    /// Decides by one session id. `None`: the id leads to no member; `seen` has the reason.
+    /// Decides by one session id. `None`: the id leads to no member; `so_far` has the reason.
     fn decide_by_id<'a>(
         &self,
         id: &'a [u8],
-        seen: &mut Decision<'a>,
-        standing: &mut impl MemberStates,
+        so_far: &mut Decision<'a>,
+        states: &mut impl MemberStates,
         trace: &mut impl Trace,
     ) -> Option<Result<Decision<'a>, BackendOut<'a>>> {
         let Some(route) = self.route_of(id) else {
-            seen.note(Outcome::Ignored, None);
+            so_far.note(Outcome::Ignored, None);
             trace.step(Step::NoRoute);
             return None;
         };
-        if let Some(member) = self.first(route, |member| standing.is_usable(member)) {
+        if let Some(member) = self.first_member(route, |member| states.is_usable(member)) {
             trace.step(Step::Kept(member));
             return Some(Ok(Decision {
                 id: Some(id),
                 ..self.kept(member, Some(route))
             }));
         }
-        let named = self.first(route, |_| true);
-        if let Some(member) = named.filter(|_| self.rules.force) {
+        let named = self.first_member(route, |_| true);
+        if self.rules.force
+            && let Some(member) = named
+        {
             trace.step(Step::Held(member));
             return Some(Err(BackendOut { route }));
         }
-        if let Some((member, by_domain)) = self.kin(route, named, standing) {
+        if let Some((to, by_domain)) = self.successor(route, named, states) {
             trace.step(Step::Moved {
                 named,
-                to: member,
+                to,
                 by_domain,
             });
             return Some(Ok(Decision {
-                member: Some(member),
+                member: Some(to),
                 route: Some(route),
                 by_domain,
                 ..Decision::new(Outcome::Moved)
@@ -286,13 +289,13 @@ impl Affinity {
             Some(_) => Outcome::Moved,
             None => Outcome::Unknown,
         };
-        seen.note(outcome, Some(route));
+        so_far.note(outcome, Some(route));
         trace.step(Step::Lost(named));
         None
     }
 
     /// Decides by the front's own cookie, after no session id led to a member. `own` is the member that the cookie
-    /// names, and `seen` the decision so far.
+    /// names, and `so_far` the decision so far.
     ///
     /// A member that drains keeps sessions only. Without a session id the cookie is not enough, because such a client
     /// would come back for ever.
@@ -300,32 +303,28 @@ impl Affinity {
         &self,
         own: Option<usize>,
         has_id: bool,
-        mut seen: Decision<'a>,
-        standing: &impl MemberStates,
+        mut so_far: Decision<'a>,
+        states: &impl MemberStates,
         trace: &mut impl Trace,
     ) -> Decision<'a> {
-        match own {
-            Some(member)
-                if standing.is_usable(member) && (has_id || !standing.is_draining(member)) =>
-            {
-                trace.step(Step::OwnKept(member));
-                return Decision {
-                    excess: seen.excess,
-                    ..self.kept(member, None)
-                };
-            }
-            Some(member) => {
-                seen.note(Outcome::Moved, None);
-                trace.step(Step::OwnLost(member));
-            }
-            None => {
-                seen.note(Outcome::Unknown, None);
-                trace.step(Step::OwnUnknown);
-            }
+        let Some(member) = own else {
+            so_far.note(Outcome::Unknown, None);
+            trace.step(Step::OwnUnknown);
+            return so_far;
+        };
+        if states.is_usable(member) && (has_id || !states.is_draining(member)) {
+            trace.step(Step::OwnKept(member));
+            return Decision {
+                excess: so_far.excess,
+                ..self.kept(member, None)
+            };
         }
-        seen
+        so_far.note(Outcome::Moved, None);
+        trace.step(Step::OwnLost(member));
+        so_far
     }
 
+    /// The decision for a member that the session, or without a `route` the front's own cookie, names.
     fn kept<'a>(&self, member: usize, route: Option<&'a [u8]>) -> Decision<'a> {
         Decision {
             member: Some(member),
@@ -340,8 +339,8 @@ impl Affinity {
     fn route_of<'a>(&self, id: &'a [u8]) -> Option<&'a [u8]> {
         let route = match self.rules.separator {
             Some(separator) => {
-                let at = id.iter().position(|&byte| byte == separator)?;
-                &id[at + 1..]
+                let separator_index = id.iter().position(|&byte| byte == separator)?;
+                &id[separator_index + 1..]
             }
             None => id,
         };
@@ -350,31 +349,40 @@ impl Affinity {
 
     /// The first member that `route` names and for which `fits` is true. Either the whole text is a
     /// route, or one of its pieces is, as in an id with dots or with several routes (Undertow's ranked ones).
-    fn first(&self, route: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
+    fn first_member(&self, route: &[u8], fits: impl Fn(usize) -> bool) -> Option<usize> {
         let fitting = |text: &[u8]| {
-            let known = text.len() <= self.route_max;
-            let member = *known.then(|| self.routes.get(text)).flatten()?;
+            // A longer text, which a client may send, is not even hashed.
+            if text.len() > self.route_max {
+                return None;
+            }
+            let member = *self.routes.get(text)?;
             fits(member).then_some(member)
         };
-        fitting(route).or_else(|| {
-            let separator = self.rules.separator.filter(|it| route.contains(it))?;
-            let pieces = route.split(|&byte| byte == separator);
-            pieces.take(PIECES_MAX).find_map(fitting)
-        })
+        if let Some(member) = fitting(route) {
+            return Some(member);
+        }
+        let separator = self.rules.separator?;
+        if !route.contains(&separator) {
+            return None;
+        }
+        let pieces = route.split(|&byte| byte == separator);
+        pieces.take(PIECES_MAX).find_map(fitting)
     }
 
     /// A member that may have a copy of the session: the fallback of the named member, or a member of
     /// its domain; if no member is named, one of the domain that the route begins with. `true`: it was
     /// chosen by the domain.
-    fn kin(
+    fn successor(
         &self,
         route: &[u8],
         named: Option<usize>,
-        standing: &mut impl MemberStates,
+        states: &mut impl MemberStates,
     ) -> Option<(usize, bool)> {
         let home = named.map(|member| &self.homes[member]);
         let fallback = home.and_then(|home| home.fallback);
-        if let Some(member) = fallback.filter(|&member| standing.is_eligible(member)) {
+        if let Some(member) = fallback
+            && states.is_eligible(member)
+        {
             return Some((member, false));
         }
         let domain = match home {
@@ -384,11 +392,11 @@ impl Affinity {
                 .next(),
         };
         let members = domain.and_then(|domain| self.domains.get(domain));
-        if let Some(member) = members.and_then(|members| standing.pick_among(members)) {
+        if let Some(member) = members.and_then(|members| states.pick_among(members)) {
             return Some((member, true));
         }
         // Last, a fallback that others would be preferred to.
-        let member = standing.pick_among(&[fallback?])?;
+        let member = states.pick_among(&[fallback?])?;
         Some((member, false))
     }
 }
@@ -409,13 +417,13 @@ impl<'a> Decision<'a> {
     /// Records an id that leads to no member. The most informative one is kept: one that names a
     /// member, then one with a route, then any.
     fn note(&mut self, outcome: Outcome, route: Option<&'a [u8]>) {
-        let weight = |outcome| match outcome {
+        let rank = |outcome| match outcome {
             Outcome::New => 0,
             Outcome::Ignored => 1,
             Outcome::Unknown => 2,
             Outcome::Moved | Outcome::Kept => 3,
         };
-        if weight(outcome) > weight(self.outcome) {
+        if rank(outcome) > rank(self.outcome) {
             (self.outcome, self.route) = (outcome, route);
         }
     }

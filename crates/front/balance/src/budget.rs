@@ -35,20 +35,22 @@ impl RetryBudget {
         self.kept_at(now, requests) / RETRY
     }
 
+    /// The saved retries at `now`, with those that were gained since the last call of [`Self::spend`].
     fn kept_at(&self, now: Moment, requests: u64) -> u64 {
         let micros = now.saturating_sub(self.at).as_micros();
         let elapsed = u64::try_from(micros).unwrap_or(u64::MAX);
-        let earned = requests
-            .saturating_sub(self.requests)
-            .saturating_mul(PER_REQUEST)
-            .saturating_add(elapsed.saturating_mul(PER_MICROSECOND));
-        self.kept.saturating_add(earned).min(KEPT_MAX * RETRY)
+        let by_time = elapsed.saturating_mul(PER_MICROSECOND);
+        let further_requests = requests.saturating_sub(self.requests);
+        let by_requests = further_requests.saturating_mul(PER_REQUEST);
+        let gained = by_time.saturating_add(by_requests);
+        self.kept.saturating_add(gained).min(KEPT_MAX * RETRY)
     }
 
     /// Takes one retry; `false` if none is left. `requests` is the number of requests that the
     /// upstream has had so far, without retries.
     pub fn spend(&mut self, now: Moment, requests: u64) -> bool {
         self.kept = self.kept_at(now, requests);
+        // Workers that spend at the same time may come here in another order than they have counted.
         self.requests = self.requests.max(requests);
         self.at = self.at.max(now);
         let Some(left) = self.kept.checked_sub(RETRY) else {

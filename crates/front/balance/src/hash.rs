@@ -78,11 +78,16 @@ impl Maglev {
     /// weight a member gets, in percent; 0 if it may not be picked. A member that ramps up gets this
     /// percentage of its own keys, and the others go elsewhere.
     pub fn pick(&self, key: Key, share: impl Fn(usize) -> u8) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
         let takes = |member: usize, salt: u64| {
-            let share = share(member);
-            share >= SHARE_FULL || (key.salted(!salt) % u64::from(SHARE_FULL)) < u64::from(share)
+            let percent = share(member);
+            // Another hash than that of the slot decides whether the key is one of this percentage.
+            percent >= SHARE_FULL
+                || (key.salted(!salt) % u64::from(SHARE_FULL)) < u64::from(percent)
         };
-        let size = u64::try_from(self.slots.len()).ok().filter(|it| *it > 0)?;
+        let size = u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
         for salt in 0..=REHASHES {
             let slot = usize::try_from(key.salted(salt) % size).unwrap_or_default();
             let member = usize::try_from(self.slots[slot]).unwrap_or_default();
@@ -93,14 +98,16 @@ impl Maglev {
         // Few members may be picked: look at all, beginning with one that the key determines.
         let count = u64::try_from(self.count).unwrap_or(u64::MAX);
         let first = usize::try_from(key.salted(SCAN_SALT) % count).unwrap_or_default();
-        let all = (first..self.count).chain(0..first);
-        all.into_iter().find(|&member| share(member) > 0)
+        let mut members = (first..self.count).chain(0..first);
+        members.find(|&member| share(member) > 0)
     }
 }
 
 /// The order in which a member takes slots, and how far it is.
 struct Claim {
+    /// The slot that the member takes next if it is free.
     next: u64,
+    /// The distance between slots of the member's order.
     skip: u64,
     weight: u64,
     /// The part of the heaviest member's weight that the member has saved up since its last slot.
@@ -153,24 +160,23 @@ impl Slots {
 
     /// Gives a slot to a member; `false` if the slot is taken.
     fn take(&mut self, slot: u64, member: u32) -> bool {
-        let slot = usize::try_from(slot).unwrap_or_default();
-        let (word, bit) = (&mut self.taken[slot / 64], 1 << (slot % 64));
-        let free = *word & bit == 0;
-        if free {
-            *word |= bit;
-            self.members[slot] = member;
+        let index = usize::try_from(slot).unwrap_or_default();
+        let (word, bit) = (&mut self.taken[index / 64], 1 << (index % 64));
+        if *word & bit != 0 {
+            return false;
         }
-        free
+        *word |= bit;
+        self.members[index] = member;
+        true
     }
 }
 
 /// The number of slots of a table for this many members: each gets its weight within 1 %, for up to
 /// 6,553 members.
 fn slots_of(members: usize) -> u64 {
-    let wanted = u64::try_from(members)
-        .unwrap_or(u64::MAX)
-        .saturating_mul(100);
-    if wanted <= SLOTS_FEW {
+    let needed = u64::try_from(members).unwrap_or(u64::MAX);
+    // A hundred slots for each member make its share exact to a hundredth.
+    if needed.saturating_mul(100) <= SLOTS_FEW {
         SLOTS_FEW
     } else {
         SLOTS_MANY

@@ -256,10 +256,8 @@ impl Health {
     /// verifies the backend, at most once in [`PROBE_PERIOD`]; `true` if a probe must be made now.
     /// Scheduled probes do not count, because they began before the failure.
     pub fn verify(&mut self, now: Moment) -> bool {
-        let lately = self
-            .verified
-            .is_some_and(|verified| now < verified + PROBE_PERIOD);
-        if self.state != State::Up || lately {
+        let is_recent = |verified: Moment| now < verified + PROBE_PERIOD;
+        if self.state != State::Up || self.verified.is_some_and(is_recent) {
             return false;
         }
         self.state = State::Verifying;
@@ -301,9 +299,10 @@ impl Health {
     /// Whether the caller must become the keeper, which does what [`Self::next`] returns. `true` only
     /// while there is no keeper; the caller stays it until [`Task::Rest`] or [`Self::resign`].
     pub fn needs_keeper(&mut self) -> bool {
-        let needed = (self.state != State::Up || self.watch.is_some()) && !self.kept;
-        self.kept |= needed;
-        needed
+        let has_work = self.state != State::Up || self.watch.is_some();
+        let is_needed = has_work && !self.kept;
+        self.kept |= is_needed;
+        is_needed
     }
 
     /// The keeper's next task. `wanted`: requests find no other backend, which shortens the back-off to
@@ -316,9 +315,14 @@ impl Health {
             State::Suspect { mute: false, .. } => self.ask_again(now),
             State::Suspect { idle, .. } => self.wait_for_idleness(now, idle, in_use),
             State::Ejected { since, until } => {
-                let soonest = until.min(since + PROBE_PERIOD);
-                let regular = if wanted { soonest } else { until };
-                let due = regular.max(self.probed.map_or(regular, |probed| probed + PROBE_PERIOD));
+                let by_ejection = match wanted {
+                    true => until.min(since + PROBE_PERIOD),
+                    false => until,
+                };
+                let due = match self.probed {
+                    Some(probed) => by_ejection.max(probed + PROBE_PERIOD),
+                    None => by_ejection,
+                };
                 match due.saturating_sub(now) {
                     Duration::ZERO => {
                         self.state = State::Probing;
@@ -365,10 +369,7 @@ impl Health {
             // A regular probe that began before the silence was noted, and asked nothing, proves nothing.
             (State::Suspect { .. }, Connected) if scheduled => {}
             // An opened connection does not prove that the backend answers.
-            (State::Suspect { .. }, Connected) => {
-                let idle = None;
-                self.state = State::Suspect { mute: true, idle };
-            }
+            (State::Suspect { .. }, Connected) => self.state = MUTE_SUSPECT,
             (State::Suspect { .. }, NotMade | Silent { excused: true }) => {}
             (State::Verifying, Silent { excused: true }) => self.state = SUSPECT,
             (State::Verifying | State::Suspect { .. }, Silent { excused: false }) => {
@@ -424,11 +425,14 @@ impl Health {
     /// Counts a failed probe of a backend that is not out. Several in a row put it out.
     fn fail(&mut self, now: Moment, cause: Cause, excused: bool) {
         self.failed = self.failed.saturating_add(1);
-        let enough = self.failed >= self.watch.map_or(1, |watch| watch.down);
+        let is_enough = self.failed >= self.watch.map_or(1, |watch| watch.down);
+        if is_enough && !excused {
+            return self.eject(now, cause);
+        }
         match self.state {
-            _ if enough && !excused => self.eject(now, cause),
-            State::Up | State::Verifying if enough => self.state = SUSPECT,
+            State::Up | State::Verifying if is_enough => self.state = SUSPECT,
             State::Verifying => self.state = State::Up,
+            // A suspect backend stays so.
             _ => {}
         }
     }
@@ -448,9 +452,10 @@ impl Health {
     /// The keeper's task for a suspect backend that can be asked CPING: ask until it answers; at once, if
     /// only scheduled probes came before.
     fn ask_again(&self, now: Moment) -> Task {
-        match self.verified.map_or(Duration::ZERO, |verified| {
-            (verified + PROBE_PERIOD).saturating_sub(now)
-        }) {
+        let due = self
+            .verified
+            .map_or(now, |verified| verified + PROBE_PERIOD);
+        match due.saturating_sub(now) {
             Duration::ZERO => Task::Probe,
             left => Task::Wait(left),
         }
@@ -459,10 +464,17 @@ impl Health {
     /// The keeper's task for a suspect backend that cannot be asked. Only an exchange can clear it, so it
     /// comes back slowly when it has had none for the time of the back-off.
     fn wait_for_idleness(&mut self, now: Moment, idle: Option<Moment>, in_use: bool) -> Task {
-        let idle = idle.or(Some(now)).filter(|_| !in_use);
-        self.state = State::Suspect { mute: true, idle };
+        if in_use {
+            self.state = MUTE_SUSPECT;
+            return Task::Wait(PROBE_PERIOD);
+        }
+        let idle_since = idle.unwrap_or(now);
+        self.state = State::Suspect {
+            mute: true,
+            idle: Some(idle_since),
+        };
         let back_off = self.next_back_off(now);
-        if idle.is_none_or(|idle| now < idle + back_off) {
+        if now < idle_since + back_off {
             return Task::Wait(PROBE_PERIOD);
         }
         self.back_off = back_off;
@@ -478,13 +490,12 @@ impl Health {
 
     /// The shortest duration of an ejection that begins now.
     fn next_back_off(&self, now: Moment) -> Duration {
-        let flaps = self
-            .returned
-            .is_some_and(|returned| now < returned + FLAP_WINDOW);
-        if flaps {
-            (self.back_off * 2).clamp(BACK_OFF_MIN, BACK_OFF_MAX)
-        } else {
-            BACK_OFF_MIN
+        match self.returned {
+            // It was out a short time ago.
+            Some(returned) if now < returned + FLAP_WINDOW => {
+                (self.back_off * 2).clamp(BACK_OFF_MIN, BACK_OFF_MAX)
+            }
+            _ => BACK_OFF_MIN,
         }
     }
 
@@ -526,6 +537,12 @@ pub fn excuses(saturated: bool, (out, total): (u64, u64), unwell_max: u8) -> boo
 /// The state of a backend that has just become suspect.
 const SUSPECT: State = State::Suspect {
     mute: false,
+    idle: None,
+};
+
+/// The state of a suspect backend that cannot be asked CPING, and has exchanges.
+const MUTE_SUSPECT: State = State::Suspect {
+    mute: true,
     idle: None,
 };
 

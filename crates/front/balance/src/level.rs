@@ -35,11 +35,11 @@ impl DecayingAmount {
     /// Adds the growth of `total` since the last call, which was `passed` ago, and returns the
     /// decayed amount. The first call only records the total from which growth counts.
     pub(crate) fn note(&mut self, total: u64, passed: Duration) -> f64 {
-        let added_total = self.total.map_or(0, |before| total.saturating_sub(before));
+        let growth = self.total.map_or(0, |before| total.saturating_sub(before));
         self.total = Some(total);
         let halvings = passed.as_secs_f64() / HALF_LIFE.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a part in 2^52 is no matter")]
-        let added = added_total as f64;
+        let added = growth as f64;
         self.amount = self.amount * (-halvings).exp2() + added;
         self.amount
     }

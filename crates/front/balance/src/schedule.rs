@@ -159,23 +159,23 @@ impl Schedule {
         among: impl Iterator<Item = usize>,
         exact: bool,
     ) -> Vec<(usize, u64)> {
-        let weigh = |member: usize| {
+        let mut fitting: Vec<(usize, u64)> = Vec::new();
+        for member in among {
             let share = u64::from(members.share(member));
             let Member { weight, factor, .. } = self.members[member];
-            let weight = u64::from(weight) * share * u64::from(factor);
-            (weight > 0).then_some((member, weight))
-        };
-        let mut fitting: Vec<(usize, u64)> = among.filter_map(weigh).collect();
+            let frequency = u64::from(weight) * share * u64::from(factor);
+            if frequency > 0 {
+                fitting.push((member, frequency));
+            }
+        }
         // A pick draws two members at random if it considers more than [`EXACT_MAX`]: those in the heap, and those out
         // that it would check again.
         let considered = (self.heap.len() + LOOKS).min(self.members.len());
         let looks_at_all = exact || considered <= EXACT_MAX;
         if self.policy == Policy::LeastInFlight && looks_at_all {
-            let loads = fitting
-                .iter()
-                .map(|(member, _)| self.load(members, *member));
-            if let Some(least) = loads.min_by(Load::compare) {
-                fitting.retain(|(member, _)| self.load(members, *member).compare(&least).is_eq());
+            let load_of = |(member, _): &(usize, u64)| self.load(members, *member);
+            if let Some(least) = fitting.iter().map(load_of).min_by(Load::compare) {
+                fitting.retain(|it| load_of(it).compare(&least).is_eq());
             }
         }
         fitting
@@ -197,6 +197,7 @@ impl Schedule {
 
     /// Picks the member whose turn it is.
     fn earliest(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
+        // Members in `tried`, which are taken out only to see who comes after them.
         let mut skipped = Vec::new();
         let found = loop {
             let Some(&member) = self.heap.first() else {
@@ -239,25 +240,25 @@ impl Schedule {
         members: &impl Members,
         candidates: impl Iterator<Item = usize>,
     ) -> Option<usize> {
+        let deadline = |load: &Load| self.members[load.member].deadline;
         let loads = candidates.map(|member| self.load(members, member));
-        let least = loads.min_by(|a, b| {
-            let deadline = |load: &Load| self.members[load.member].deadline;
-            a.compare(b).then_with(|| deadline(a).cmp(&deadline(b)))
+        let least = loads.min_by(|one, other| {
+            let by_turn = || deadline(one).cmp(&deadline(other));
+            one.compare(other).then_with(by_turn)
         })?;
         Some(least.member)
     }
 
     /// The less loaded of two random members; `None` if the draws found too few that may be picked.
     fn less_loaded_of_two(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
-        let one = self.sample(members, tried)?;
-        let other = self.sample(members, tried)?;
-        let (one, other) = (self.load(members, one), self.load(members, other));
-        let better = if other.compare(&one).is_lt() {
-            other
+        let first = self.sample(members, tried)?;
+        let second = self.sample(members, tried)?;
+        let (first_load, second_load) = (self.load(members, first), self.load(members, second));
+        if second_load.compare(&first_load).is_lt() {
+            Some(second)
         } else {
-            one
-        };
-        Some(better.member)
+            Some(first)
+        }
     }
 
     /// Draws a random member, by its weight and share; `None` if [`SAMPLES_MAX`] draws found none that
@@ -265,6 +266,7 @@ impl Schedule {
     fn sample(&mut self, members: &impl Members, tried: &[usize]) -> Option<usize> {
         let total = *self.sums.last()?;
         for _ in 0..SAMPLES_MAX {
+            // Each member has a part of the range that is as long as its weight.
             let point = self.rng.u64(0..total);
             let member = self.sums.partition_point(|&sum| sum <= point);
             match members.share(member) {
@@ -359,15 +361,15 @@ impl Schedule {
                 amounts.push((index, amount));
             }
         }
-        let weight = |member: &Member| f64::from(member.weight);
-        let total: f64 = amounts.iter().map(|(_, amount)| amount).sum();
-        let each_weight = amounts
-            .iter()
-            .map(|(index, _)| weight(&self.members[*index]));
-        let weights: f64 = each_weight.sum();
+        let (mut amount_sum, mut weight_sum) = (0.0, 0.0);
+        for (index, amount) in &amounts {
+            amount_sum += amount;
+            weight_sum += f64::from(self.members[*index].weight);
+        }
         for (index, own) in amounts {
             let member = &mut self.members[index];
-            member.factor = level::factor(total * weight(member) / weights, own);
+            let target = amount_sum * f64::from(member.weight) / weight_sum;
+            member.factor = level::factor(target, own);
         }
     }
 
@@ -378,6 +380,7 @@ impl Schedule {
             .map_or(0, |&member| self.members[member].deadline)
     }
 
+    /// Moves a member that is out from the heap to `out`.
     fn put_out(&mut self, member: usize) {
         if self.members[member].place != OUT {
             self.remove(member);
@@ -407,6 +410,7 @@ impl Schedule {
     fn remove(&mut self, member: usize) {
         let place = std::mem::replace(&mut self.members[member].place, OUT);
         self.heap.swap_remove(place);
+        // The last member of the heap was moved to this place, where it may be too early or too late.
         if let Some(&moved) = self.heap.get(place) {
             self.members[moved].place = place;
             self.rise(place);

@@ -120,8 +120,8 @@ impl Sessions {
     fn count(&self, hash: u64, slice: u64, now: Moment) {
         let index = usize::try_from(hash >> (64 - BITS)).unwrap_or(0);
         // The closing bit bounds the rank.
-        let rest = (hash << BITS) | (1 << (BITS - 1));
-        let rank = u8::try_from(rest.leading_zeros() + 1).unwrap_or(u8::MAX);
+        let other_bits = (hash << BITS) | (1 << (BITS - 1));
+        let rank = u8::try_from(other_bits.leading_zeros() + 1).unwrap_or(u8::MAX);
         let register = &self.registers[self.place(slice) + index];
         if register.load(Ordering::Relaxed) < rank {
             register.fetch_max(rank, Ordering::Relaxed);
@@ -170,16 +170,18 @@ impl Sessions {
             return latest;
         }
         let _turning = self.lock();
-        let latest = self.latest.load(Ordering::Acquire);
-        let first = (latest + 1).max((slice + 1).saturating_sub(SLICES as u64));
-        for old in first..=slice {
-            let place = self.place(old);
+        // Another thread may have cleared them before this one got the lock.
+        let cleared = self.latest.load(Ordering::Acquire);
+        let oldest_kept = (slice + 1).saturating_sub(SLICES as u64);
+        for reused in oldest_kept.max(cleared + 1)..=slice {
+            let place = self.place(reused);
             for register in &self.registers[place..place + REGISTERS] {
                 register.store(0, Ordering::Relaxed);
             }
         }
-        self.latest.store(slice.max(latest), Ordering::Release);
-        slice.max(latest)
+        let now_latest = slice.max(cleared);
+        self.latest.store(now_latest, Ordering::Release);
+        now_latest
     }
 
     /// The number of the slice that contains `now`. All slices except the current one together cover the

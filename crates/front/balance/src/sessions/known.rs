@@ -36,15 +36,16 @@ impl KnownIds {
     /// there is neither.
     fn place(&self, hash: u64, slice: u64, old: u64) -> bool {
         let ours = entry(hash, slice);
-        let mut tables = self.tables.iter().enumerate();
-        tables.any(|(index, table)| {
-            let places = bucket(table.get_or_init(|| empty(index)), hash);
-            places.iter().any(|place| {
+        for (index, table) in self.tables.iter().enumerate() {
+            for place in bucket(table.get_or_init(|| empty(index)), hash) {
                 let present = place.load(Ordering::Relaxed);
-                let free = age(present, slice).is_none_or(|age| age >= old);
-                free && replace(place, present, ours)
-            })
-        })
+                let is_free = age(present, slice).is_none_or(|age| age >= old);
+                if is_free && replace(place, present, ours) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Whether an id is known; if so, records that it was seen in `slice`.
@@ -54,22 +55,22 @@ impl KnownIds {
         let ours = entry(hash, slice);
         places.any(|place| {
             let present = place.load(Ordering::Relaxed);
-            let age = age(present, slice).filter(|_| present & MARK == ours & MARK);
-            let known = age.is_some_and(|age| age < KEPT_MAX);
-            if known && present != ours {
+            let has_same_id = present & MARK == ours & MARK;
+            let is_known = has_same_id && age(present, slice).is_some_and(|age| age < KEPT_MAX);
+            if is_known && present != ours {
                 // Another worker may be doing the same.
                 replace(place, present, ours);
             }
-            known
+            is_known
         })
     }
 
     /// Whether ids may be missing because there was no room for them.
     pub(super) fn is_incomplete(&self, slice: u64) -> bool {
-        let overflowed = self.overflowed.load(Ordering::Relaxed);
-        overflowed
-            .checked_sub(1)
-            .is_some_and(|at| slice.saturating_sub(at) < KEPT_MIN)
+        match self.overflowed.load(Ordering::Relaxed).checked_sub(1) {
+            Some(last) => slice.saturating_sub(last) < KEPT_MIN,
+            None => false,
+        }
     }
 }
 
@@ -100,8 +101,8 @@ fn entry(hash: u64, slice: u64) -> u64 {
 
 /// How many slices ago the id in an entry was last seen; `None` if the place is empty.
 fn age(present: u64, slice: u64) -> Option<u64> {
-    let seen = (present & !MARK).checked_sub(1)?;
-    let age = (slice % RING + RING - seen) % RING;
+    let seen_in = (present & !MARK).checked_sub(1)?;
+    let age = (slice % RING + RING - seen_in) % RING;
     // Another worker's clock was a little ahead.
     Some(if age > RING / 2 { 0 } else { age })
 }
