@@ -27,21 +27,21 @@ pub struct FileBody {
     segments: VecDeque<Segment>,
     threads: FileThreads,
     /// The read that a thread is doing; `None`: there is none.
-    reading: Option<Reading>,
+    reading: Option<PendingRead>,
     /// The read into the kernel's memory that a thread is doing, and the number of its bytes; `None`: there is none.
-    warming: Option<(Reading, usize)>,
+    warming: Option<(PendingRead, usize)>,
     /// The bytes given since the event loop last served other connections.
     given: usize,
     /// Whether this reads the end of each segment instead of giving it as a part. A sender of a single part holds its
     /// last bytes back itself.
     reads_end: bool,
     /// Whether the last part was given, and the file has not been compared with its version since.
-    is_unproved: bool,
+    is_unchecked: bool,
     /// The number of reads that needed a thread, because the kernel did not have the bytes in memory.
     thread_reads: u64,
 }
 
-type Reading = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
+type PendingRead = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
 
 /// A piece of a body, as bytes or as a part of the file.
 #[derive(Debug)]
@@ -85,7 +85,9 @@ impl FileBody {
         let fd = match &file.content {
             FileContent::Open(fd) => Some(Arc::clone(fd)),
             FileContent::Memory(body) => {
-                segments.iter_mut().for_each(|it| it.fill(&body.bytes));
+                for segment in &mut segments {
+                    segment.fill(&body.bytes);
+                }
                 None
             }
         };
@@ -126,7 +128,7 @@ impl FileBody {
             warming: None,
             given: 0,
             reads_end: false,
-            is_unproved: false,
+            is_unchecked: false,
             thread_reads: 0,
         };
         body.reads_end = body.left_in_file() > WINDOW_MAX as u64;
@@ -209,14 +211,14 @@ impl FileBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<FilePiece>, FileBodyError>> {
-        if let Some((warming, len)) = &mut self.warming {
-            let len = *len;
+        if let Some((warming, window)) = &mut self.warming {
+            let warmed = *window;
             ready!(warming.as_mut().poll(cx))?;
             self.warming = None;
-            return Poll::Ready(Ok(self.take_part(len)));
+            return Poll::Ready(Ok(self.take_part(warmed)));
         }
-        if std::mem::take(&mut self.is_unproved) {
-            self.prove()?;
+        if std::mem::take(&mut self.is_unchecked) {
+            self.check_version()?;
         }
         let (from, len) = match self.segments.front() {
             Some(Segment::File { from, len }) if self.reading.is_none() && *len > COPIED_MAX => {
@@ -233,9 +235,9 @@ impl FileBody {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let end = if self.reads_end { COPIED_MAX } else { 0 };
-        let left = usize::try_from(len - end).unwrap_or(WINDOW_MAX);
-        let window = left.min(WINDOW_MAX);
+        let copied_end = if self.reads_end { COPIED_MAX } else { 0 };
+        let sent_by_kernel = usize::try_from(len - copied_end).unwrap_or(WINDOW_MAX);
+        let window = sent_by_kernel.min(WINDOW_MAX);
         let last = from + window as u64 - 1;
         if self.is_in_memory(from)? && self.is_in_memory(last)? {
             return Poll::Ready(Ok(self.take_part(window)));
@@ -260,12 +262,14 @@ impl FileBody {
 
     /// Whether the kernel has this byte in memory. The pages between the first and the last byte of a window were read
     /// together with them, except for those that the kernel has dropped since.
-    fn is_in_memory(&self, at: u64) -> Result<bool, FileBodyError> {
+    fn is_in_memory(&self, offset: u64) -> Result<bool, FileBodyError> {
         let mut byte = [0];
         let mut slices = [IoSliceMut::new(&mut byte)];
-        match preadv2(self.file()?, &mut slices, at, ReadWriteFlags::NOWAIT) {
+        match preadv2(self.file()?, &mut slices, offset, ReadWriteFlags::NOWAIT) {
+            // The file has become shorter.
             Ok(0) => Err(FileBodyError::Changed),
             Ok(_) => Ok(true),
+            // Not in memory, or a file system that cannot tell.
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => Ok(false),
             Err(error) => Err(FileBodyError::Read(error.into())),
         }
@@ -290,7 +294,7 @@ impl FileBody {
         };
         self.advance(window as u64);
         self.given += window;
-        self.is_unproved = self.left_in_file() == 0;
+        self.is_unchecked = self.left_in_file() == 0;
         Some(FilePiece::Part(part))
     }
 
@@ -329,7 +333,7 @@ impl FileBody {
         }
         self.advance(piece.len() as u64);
         if self.left_in_file() == 0 {
-            self.prove()?;
+            self.check_version()?;
         }
         Ok(piece)
     }
@@ -355,7 +359,7 @@ impl FileBody {
     }
 
     /// Checks that the file is still the announced version.
-    fn prove(&self) -> Result<(), FileBodyError> {
+    fn check_version(&self) -> Result<(), FileBodyError> {
         if !self.facts.hold(self.file()?) {
             return Err(FileBodyError::Changed);
         }
@@ -385,8 +389,8 @@ fn warm_blocking(fd: &OwnedFd, from: u64, len: usize) -> Result<(), FileBodyErro
     let mut scratch = vec![0; len.min(PIECE_MAX)];
     let mut done = 0;
     while done < len {
-        let piece = scratch.len().min(len - done);
-        match pread(fd, &mut scratch[..piece], from + done as u64) {
+        let wanted = scratch.len().min(len - done);
+        match pread(fd, &mut scratch[..wanted], from + done as u64) {
             Ok(0) => return Err(FileBodyError::Changed),
             Ok(read) => done += read,
             Err(Errno::INTR) => {}

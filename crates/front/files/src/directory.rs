@@ -157,7 +157,7 @@ impl Finding {
         };
         let selection = file.select(&query.codings);
         let facts = &file.version(selection).facts;
-        let opened = self.opened.iter().find(|(its, _)| its == facts);
+        let opened = self.opened.iter().find(|(own, _)| own == facts);
         let (_, fd) = opened.ok_or(OpenError::Missing)?;
         let content = FileContent::Open(Arc::clone(fd));
         Ok(Found::File(file.found(selection, content)))
@@ -191,10 +191,10 @@ impl Search<'_> {
 
     /// Opens the file that replaces a missing page; `None`: it does not exist.
     fn fallback(&mut self, name: &[u8]) -> Result<Option<Arc<NamedFile>>, OpenError> {
-        let plain = self.open_regular(name)?;
-        plain
-            .map(|plain| self.with_siblings(name, plain, true))
-            .transpose()
+        match self.open_regular(name)? {
+            Some(plain) => Ok(Some(self.with_siblings(name, plain, true)?)),
+            None => Ok(None),
+        }
     }
 
     /// Opens the file that is served for a directory, the first of `index` that exists.
@@ -207,6 +207,7 @@ impl Search<'_> {
             }
             name.extend_from_slice(index.as_bytes());
             match self.open_regular(&name)? {
+                // The client is sent to the path with a slash.
                 Some(_) if !ends_in_slash => return Ok(NameTarget::Directory),
                 Some(plain) => {
                     return Ok(NameTarget::File(self.with_siblings(&name, plain, false)?));
@@ -264,11 +265,13 @@ impl Search<'_> {
 
     /// Opens the sibling of a file in this coding; `None`: there is none.
     fn sibling(&self, name: &[u8], coding: Coding) -> Result<Option<OpenedName>, OpenError> {
-        let name = [name, coding.suffix().as_bytes()].concat();
-        match self.open_regular(&name) {
+        let sibling_name = [name, coding.suffix().as_bytes()].concat();
+        match self.open_regular(&sibling_name) {
+            // Another attempt may succeed.
             Err(error @ (OpenError::WouldBlock | OpenError::Descriptors)) => Err(error),
+            // The plain file is served in its place.
             Err(_) => Ok(None),
-            opened => opened,
+            Ok(opened) => Ok(opened),
         }
     }
 

@@ -46,7 +46,10 @@ pub(crate) enum FileContent {
 impl FoundFile {
     /// The file that is sent: the plain one, or a compressed sibling.
     pub(crate) fn version(&self) -> &Version {
-        match self.sibling.and_then(|at| self.named.siblings.get(at)) {
+        match self
+            .sibling
+            .and_then(|index| self.named.siblings.get(index))
+        {
             Some((_, version)) => version,
             None => &self.named.plain,
         }
@@ -58,8 +61,13 @@ impl FoundFile {
 
     /// The coding of the file's bytes; `None`: they are not coded.
     pub(crate) fn coding(&self) -> Option<Coding> {
-        let sibling = self.sibling.and_then(|at| self.named.siblings.get(at));
-        sibling.map_or(self.named.coding, |(coding, _)| Some(*coding))
+        match self
+            .sibling
+            .and_then(|index| self.named.siblings.get(index))
+        {
+            Some((coding, _)) => Some(*coding),
+            None => self.named.coding,
+        }
     }
 
     /// Whether the file's bytes are compressed, so that compressing them again gains nothing.
@@ -193,7 +201,7 @@ impl NamedFile {
     pub(crate) fn select(&self, codings: &AcceptedCodings) -> Selection {
         let mut old_sibling = None;
         for coding in codings.iter() {
-            let sibling = self.siblings.iter().position(|(its, _)| *its == coding);
+            let sibling = self.siblings.iter().position(|(own, _)| *own == coding);
             if sibling.is_some() {
                 return Selection {
                     sibling,
@@ -229,8 +237,10 @@ impl NamedFile {
 
     /// The version of the file that a selection means: the plain one, or a sibling.
     pub(crate) fn version(&self, selection: Selection) -> &Version {
-        let sibling = selection.sibling.and_then(|at| self.siblings.get(at));
-        sibling.map_or(&self.plain, |(_, version)| version)
+        match selection.sibling.and_then(|index| self.siblings.get(index)) {
+            Some((_, version)) => version,
+            None => &self.plain,
+        }
     }
 }
 
@@ -287,10 +297,11 @@ impl FileFacts {
         let Ok(stat) = fstat(fd) else {
             return false;
         };
-        let now = Self::new(&stat);
-        let is_renamed = now.names != self.names;
-        let has_bytes = (now.size, now.modified) == (self.size, self.modified);
-        has_bytes && (now.changed == self.changed || is_renamed)
+        let present = Self::new(&stat);
+        let has_bytes = present.size == self.size && present.modified == self.modified;
+        // A rename onto the file's name takes that name from it, which changes `changed`, too.
+        let lost_name = present.names != self.names;
+        has_bytes && (present.changed == self.changed || lost_name)
     }
 
     /// Whether the open file `fd` has exactly these facts.
@@ -311,7 +322,7 @@ impl FileFacts {
     /// Whether the last write was less than [`TICK`] ago. Another write now might leave all times
     /// unchanged.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
-        let is_near = |at| distance(at, now).is_some_and(|since| since < TICK);
+        let is_near = |time| distance(time, now).is_some_and(|since| since < TICK);
         is_near(self.modified) && is_near(self.changed)
     }
 
@@ -361,9 +372,10 @@ pub(crate) fn content_tag(digest: &[u8]) -> Option<HeaderValue> {
 /// or too large.
 fn distance(time: (i64, u64), now: SystemTime) -> Option<Duration> {
     let seconds = u64::try_from(time.0).ok()?;
-    let at_second = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
-    let at = at_second.checked_add(Duration::from_nanos(time.1))?;
-    Some(match now.duration_since(at) {
+    let file_time = UNIX_EPOCH
+        .checked_add(Duration::from_secs(seconds))?
+        .checked_add(Duration::from_nanos(time.1))?;
+    Some(match now.duration_since(file_time) {
         Ok(since) => since,
         Err(until) => until.duration(),
     })

@@ -8,22 +8,22 @@ use crate::config::FilesConfig;
 
 /// The value of `Content-Type` for a file with this name.
 pub(crate) fn media_type(name: &[u8], config: &FilesConfig) -> HeaderValue {
-    let extension = extension(name).map(str::to_ascii_lowercase);
-    let Some(extension) = extension else {
-        return HeaderValue::from_static(UNKNOWN);
+    let unknown = HeaderValue::from_static(UNKNOWN);
+    let Some(extension) = extension(name).map(str::to_ascii_lowercase) else {
+        return unknown;
     };
-    if let Some(own) = config.types.get(&extension) {
-        return own.clone();
+    if let Some(configured) = config.types.get(&extension) {
+        return configured.clone();
     }
-    let Some(known) = known(&extension) else {
-        return HeaderValue::from_static(UNKNOWN);
+    let Some(built_in) = built_in(&extension) else {
+        return unknown;
     };
     match &config.charset {
-        Some(charset) if known.starts_with("text/") => {
-            let text = Bytes::from(format!("{known}; charset={charset}"));
-            HeaderValue::from_maybe_shared(text).unwrap_or(HeaderValue::from_static(UNKNOWN))
+        Some(charset) if built_in.starts_with("text/") => {
+            let text = Bytes::from(format!("{built_in}; charset={charset}"));
+            HeaderValue::from_maybe_shared(text).unwrap_or(unknown)
         }
-        _ => HeaderValue::from_static(known),
+        _ => HeaderValue::from_static(built_in),
     }
 }
 
@@ -32,29 +32,28 @@ fn extension(name: &[u8]) -> Option<&str> {
     let last = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = last.iter().rposition(|&byte| byte == b'.')?;
     let extension = std::str::from_utf8(&last[dot + 1..]).ok()?;
+    // The dot of `.profile` begins no extension.
     (dot > 0 && !extension.is_empty()).then_some(extension)
 }
 
 /// The coding of a file's bytes according to its name: gzip for `.svgz` (SVG 1.1), else `None`, also for `.gz`. It is
 /// sent as Content-Encoding, and no precompressed sibling of the file is looked for.
 pub(crate) fn own_coding(name: &[u8]) -> Option<Coding> {
-    extension(name)
-        .is_some_and(|it| it.eq_ignore_ascii_case("svgz"))
-        .then_some(Coding::Gzip)
+    let is_svgz = extension(name)?.eq_ignore_ascii_case("svgz");
+    is_svgz.then_some(Coding::Gzip)
 }
 
 /// Whether files with this extension are compressed, whatever media type they have.
 pub(crate) fn is_compressed(name: &[u8]) -> bool {
-    let is = |extension: &str| {
-        COMPRESSED
-            .iter()
-            .any(|it| it.eq_ignore_ascii_case(extension))
+    let Some(extension) = extension(name) else {
+        return false;
     };
-    extension(name).is_some_and(is)
+    let mut compressed = COMPRESSED.iter();
+    compressed.any(|known| known.eq_ignore_ascii_case(extension))
 }
 
 /// The built-in type of an extension: first from our own table, then from `mime_guess`; `None`: it is unknown.
-fn known(extension: &str) -> Option<&'static str> {
+fn built_in(extension: &str) -> Option<&'static str> {
     Some(match extension {
         "mjs" | "cjs" => "text/javascript",
         // A source map, which is JSON.

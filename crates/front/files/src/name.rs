@@ -32,19 +32,19 @@ impl FileName {
     /// # Errors
     /// The path names nothing that may be served.
     pub fn new(path: &[u8], config: &FilesConfig) -> Result<Self, NameFault> {
-        let path = path.strip_prefix(b"/").ok_or(NameFault::Separator)?;
-        let is_directory = path.is_empty() || path.ends_with(b"/");
-        let mut relative = Vec::with_capacity(path.len());
-        for segment in path.split(|&byte| byte == b'/') {
+        let encoded = path.strip_prefix(b"/").ok_or(NameFault::Separator)?;
+        let is_directory = encoded.is_empty() || encoded.ends_with(b"/");
+        let mut relative = Vec::with_capacity(encoded.len());
+        for segment in encoded.split(|&byte| byte == b'/') {
             if segment.is_empty() {
                 continue;
             }
             if !relative.is_empty() {
                 relative.push(b'/');
             }
-            let begins = relative.len();
+            let segment_start = relative.len();
             decode(segment, &mut relative)?;
-            let name = &relative[begins..];
+            let name = &relative[segment_start..];
             if name.len() > NAME_MAX {
                 return Err(NameFault::TooLong);
             }
@@ -81,24 +81,29 @@ impl FileName {
     }
 }
 
-/// Decodes one segment of a path and appends it to `name`.
+/// Decodes one segment of a path and appends it to `name`. A percent sign that begins no escape stands for itself.
 fn decode(segment: &[u8], name: &mut Vec<u8>) -> Result<(), NameFault> {
     let mut rest = segment;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let (value, after) = match (byte, tail) {
-            (b'%', [high, low, after @ ..]) => match (hex(*high), hex(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, after),
-                _ => (byte, tail),
-            },
-            _ => (byte, tail),
+    while let Some((&first, after_first)) = rest.split_first() {
+        let (byte, after) = match unescape(rest) {
+            Some((byte, after_escape)) => (byte, after_escape),
+            None => (first, after_first),
         };
-        if matches!(value, b'/' | b'\\' | 0) {
+        if matches!(byte, b'/' | b'\\' | 0) {
             return Err(NameFault::Separator);
         }
-        name.push(value);
+        name.push(byte);
         rest = after;
     }
     Ok(())
+}
+
+/// The byte that an escape at the beginning of a text stands for, and the text after the escape; `None`: there is none.
+fn unescape(text: &[u8]) -> Option<(u8, &[u8])> {
+    match text {
+        [b'%', high, low, after @ ..] => Some((hex(*high)? << 4 | hex(*low)?, after)),
+        _ => None,
+    }
 }
 
 fn hex(digit: u8) -> Option<u8> {
@@ -119,37 +124,38 @@ fn is_hidden(name: &[u8], hide: &[String]) -> bool {
 fn of_application(name: &[u8]) -> bool {
     let is_private = |private: &&[u8]| name.eq_ignore_ascii_case(private);
     let is_source = |suffix: &&[u8]| {
-        let begins = name.len().checked_sub(suffix.len());
-        begins.is_some_and(|begins| name[begins..].eq_ignore_ascii_case(suffix))
+        let start = name.len().checked_sub(suffix.len());
+        start.is_some_and(|start| name[start..].eq_ignore_ascii_case(suffix))
     };
     PRIVATE.iter().any(is_private) || SOURCES.iter().any(is_source)
 }
 
 /// Whether a pattern matches the whole name: `*` matches any bytes, `?` one byte.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut in_name) = (0, 0);
-    // Where the last `*` stands, and what of the name it has taken.
+    let (mut next, mut position) = (0, 0);
+    // The place after the last star in the pattern, and the end in the name of what that star matches so far.
     let mut star: Option<(usize, usize)> = None;
-    while in_name < name.len() {
-        match pattern.get(at) {
+    while position < name.len() {
+        match pattern.get(next) {
             Some(b'*') => {
-                star = Some((at, in_name));
-                at += 1;
+                next += 1;
+                star = Some((next, position));
             }
-            Some(&byte) if byte == b'?' || byte == name[in_name] => {
-                at += 1;
-                in_name += 1;
+            Some(&byte) if byte == b'?' || byte == name[position] => {
+                next += 1;
+                position += 1;
             }
+            // Tries again from the last star, which then matches one byte more.
             _ => match &mut star {
-                Some((star_at, taken)) => {
-                    *taken += 1;
-                    (at, in_name) = (*star_at + 1, *taken);
+                Some((after_star, end)) => {
+                    *end += 1;
+                    (next, position) = (*after_star, *end);
                 }
                 None => return false,
             },
         }
     }
-    pattern[at..].iter().all(|byte| *byte == b'*')
+    pattern[next..].iter().all(|byte| *byte == b'*')
 }
 
 /// Directories of a WAR that are never served.

@@ -134,11 +134,11 @@ impl OpenRoot {
 
     /// Opens the file or directory with this name; an empty name is the directory itself.
     pub(crate) fn open_name(&self, name: &[u8], access: Access) -> Result<OpenedName, OpenError> {
-        let name = if name.is_empty() { &b"."[..] } else { name };
+        let path = if name.is_empty() { &b"."[..] } else { name };
         // `NONBLOCK`: a FIFO without a writer is opened without waiting. `NOCTTY`: a terminal does not become the
         // controlling one.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let fd = open_at(self.fd.as_fd(), name, flags, self.resolve, access)?;
+        let fd = open_at(self.fd.as_fd(), path, flags, self.resolve, access)?;
         if !self.has(fd.as_fd()) {
             return Err(OpenError::Outside);
         }
@@ -162,40 +162,41 @@ impl OpenRoot {
             return true;
         };
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let Ok(path) = readlinkat(CWD, link, Vec::new()) else {
+        let Ok(target) = readlinkat(CWD, link, Vec::new()) else {
             return false;
         };
-        let path = Path::new(std::ffi::OsStr::from_bytes(CStr::to_bytes(&path)));
-        inside.iter().any(|directory| path.starts_with(directory))
+        let real_path = Path::new(std::ffi::OsStr::from_bytes(CStr::to_bytes(&target)));
+        let mut directories = inside.iter();
+        directories.any(|directory| real_path.starts_with(directory))
     }
 }
 
-/// Opens `name` beneath `at` with the rules of `resolve`. Repeats an open that a rename disturbed, unless the caller
-/// may not wait.
+/// Opens `name` beneath `directory` with the rules of `resolve`. Repeats an open that a rename disturbed, unless the
+/// caller may not wait.
 fn open_at(
-    at: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     name: &[u8],
     flags: OFlags,
     resolve: ResolveFlags,
     access: Access,
 ) -> Result<OwnedFd, OpenError> {
-    let (resolve, attempts) = match access {
+    let (all_resolve, attempts) = match access {
         Access::Cached => (resolve | ResolveFlags::CACHED, 1),
         Access::Blocking => (resolve, ATTEMPTS_MAX),
     };
-    let mut failed = Errno::AGAIN;
+    let mut last_error = Errno::AGAIN;
     for _ in 0..attempts {
-        match openat2(at, name, flags, Mode::empty(), resolve) {
+        match openat2(directory, name, flags, Mode::empty(), all_resolve) {
             Ok(fd) => return Ok(fd),
             // A rename came in between, or a signal.
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => {
-                failed = error;
+                last_error = error;
                 break;
             }
         }
     }
-    Err(match failed {
+    Err(match last_error {
         // `INVAL`: kernels before 5.12 do not know `RESOLVE_CACHED`.
         Errno::AGAIN | Errno::INVAL | Errno::INTR if access == Access::Cached => {
             OpenError::WouldBlock

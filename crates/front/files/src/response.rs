@@ -61,14 +61,14 @@ impl FileResponse {
     pub fn new(method: &Method, headers: &Fields, file: &FoundFile, config: &FilesConfig) -> Self {
         let version = file.version();
         let facts = &version.facts;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = since.unwrap_or_default().as_secs();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = since_epoch.unwrap_or_default().as_secs();
         let modified = modified_until(facts, now);
         let etag = file.entity_tag(config);
         let validators = Validators {
             etag: etag.map(HeaderValue::as_bytes),
             modified,
-            is_modified_strong: modified.is_some_and(|at| at + STRONG_AFTER <= now),
+            is_modified_strong: modified.is_some_and(|time| time + STRONG_AFTER <= now),
         };
         let mut fields = Fields::new();
         if let Some(vary) = vary(file) {
@@ -89,12 +89,15 @@ impl FileResponse {
         }
         let parts = range::select(method, headers, &validators, facts.size, PARTS_MAX);
         if parts == RangeSelection::Unsatisfiable {
+            // These describe the file, and the error page is sent instead.
             fields.remove(ETAG);
             fields.remove(CACHE_CONTROL);
             fields.insert(CONTENT_RANGE, range::unsatisfied(facts.size));
             return Self::Unsatisfiable(fields);
         }
-        if let Some(date) = version.date.as_ref().filter(|_| modified.is_some()) {
+        if modified.is_some()
+            && let Some(date) = &version.date
+        {
             fields.insert(LAST_MODIFIED, date);
         }
         fields.insert(ACCEPT_RANGES, "bytes");
@@ -108,10 +111,11 @@ impl FileResponse {
 /// The time of the file's last change, in seconds since 1970; `None` if it is useless, or later than `now`: a later time
 /// would be one of the response (RFC 9110, section 8.8.2.1).
 fn modified_until(facts: &FileFacts, now: u64) -> Option<u64> {
-    let seconds = u64::try_from(facts.modified.0).ok();
-    seconds.filter(|at| !facts.is_timeless() && *at <= now)
+    let seconds = u64::try_from(facts.modified.0).ok()?;
+    (!facts.is_timeless() && seconds <= now).then_some(seconds)
 }
 
+/// The response that sends these parts of the file, with `headers` and those that the parts need.
 fn sending(mut headers: Fields, file: &FoundFile, parts: RangeSelection) -> FileSending {
     let size = file.facts().size;
     let mut segments = VecDeque::new();
@@ -182,8 +186,8 @@ impl Segment {
     pub(crate) fn fill(&mut self, bytes: &Bytes) {
         if let Self::File { from, len } = *self {
             let end = from.saturating_add(len).min(bytes.len() as u64);
-            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            *self = Self::Text(bytes.slice(place(from.min(end))..place(end)));
+            let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+            *self = Self::Text(bytes.slice(index(from.min(end))..index(end)));
         }
     }
 }

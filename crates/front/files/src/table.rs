@@ -75,15 +75,16 @@ impl FileTable {
             return None;
         }
         let root = directory.present_root()?;
-        let named = self.known(NameRef::of(directory, query), root, now)?;
-        let file = match (named, directory.fallback_for(query)) {
-            (NameTarget::File(file), _) => file,
-            (NameTarget::Directory, _) => return Some(Ok(Found::Directory)),
-            (NameTarget::Missing, None) => return Some(Err(OpenError::Missing.into())),
-            (NameTarget::Missing, Some(fallback)) => {
-                let fallback = NameRef::of_fallback(directory, fallback);
-                match self.known(fallback, root, now)? {
+        let file = match self.known(NameRef::of(directory, query), root, now)? {
+            NameTarget::File(file) => file,
+            NameTarget::Directory => return Some(Ok(Found::Directory)),
+            NameTarget::Missing => {
+                let Some(fallback) = directory.fallback_for(query) else {
+                    return Some(Err(OpenError::Missing.into()));
+                };
+                match self.known(NameRef::of_fallback(directory, fallback), root, now)? {
                     NameTarget::File(file) => file,
+                    // Only found fallbacks are kept.
                     NameTarget::Directory | NameTarget::Missing => return None,
                 }
             }
@@ -102,7 +103,8 @@ impl FileTable {
         directory: &Directory,
         query: &FileQuery,
         finding: &Finding,
-        (limits, now): (TableLimits, Instant),
+        limits: TableLimits,
+        now: Instant,
     ) -> Result<Found, FindError> {
         self.resize(limits);
         let known = |named: &NameTarget| KnownName {
@@ -141,8 +143,8 @@ impl FileTable {
     pub fn keep_coded(&mut self, file: &FoundFile, coding: Coding, bytes: Bytes) {
         let facts = file.facts();
         if let Some(body) = self.bodies.peek(facts) {
-            let body = Arc::new(body.with(coding, bytes));
-            self.bodies.insert(*facts, body);
+            let with_coding = Arc::new(body.with(coding, bytes));
+            self.bodies.insert(*facts, with_coding);
         }
     }
 
@@ -195,18 +197,17 @@ impl FileTable {
         let is_valid = |known: &&KnownName| {
             known.root == root && now.saturating_duration_since(known.checked) < CHECK_AFTER
         };
-        let named = self.names.get(&name).filter(is_valid);
-        let known = named.or_else(|| self.missing.get(&name).filter(is_valid));
+        let existing = self.names.get(&name).filter(is_valid);
+        let known = existing.or_else(|| self.missing.get(&name).filter(is_valid));
         known.map(|known| known.named.clone())
     }
 
     /// Keeps the result of a lookup. Bytes and descriptors of versions that it no longer names are dropped.
     fn keep_name(&mut self, name: NameRef<'_>, known: KnownName) {
         if let Some(before) = self.names.peek(&name) {
-            let replaced = before.named.replaced_by(&known.named);
-            for facts in &replaced {
-                self.bodies.remove(facts);
-                self.descriptors.remove(facts);
+            for facts in before.named.replaced_by(&known.named) {
+                self.bodies.remove(&facts);
+                self.descriptors.remove(&facts);
             }
         }
         match known.named {
@@ -284,7 +285,10 @@ fn read_now(fd: &OwnedFd, facts: &FileFacts) -> Option<Bytes> {
         let mut slices = [IoSliceMut::new(&mut bytes)];
         preadv2(fd, &mut slices, 0, ReadWriteFlags::NOWAIT).ok()?
     };
-    (read == bytes.len() && facts.are_of(fd)).then(|| bytes.into())
+    if read < bytes.len() || !facts.are_of(fd) {
+        return None;
+    }
+    Some(bytes.into())
 }
 
 fn is_small(facts: &FileFacts) -> bool {
@@ -307,12 +311,16 @@ impl NameTarget {
                 NameTarget::File(file) => Some(file),
                 NameTarget::Directory | NameTarget::Missing => None,
             };
-            file.into_iter()
-                .flat_map(|file| file.versions())
-                .map(|it| &it.facts)
+            let versions = file.into_iter().flat_map(|file| file.versions());
+            versions.map(|version| &version.facts)
         }
-        let is_left = |facts: &&FileFacts| versions(other).any(|its| its == *facts);
-        versions(self).filter(|it| !is_left(it)).copied().collect()
+        let mut replaced = Vec::new();
+        for facts in versions(self) {
+            if !versions(other).any(|kept| kept == facts) {
+                replaced.push(*facts);
+            }
+        }
+        replaced
     }
 }
 

@@ -32,6 +32,7 @@ impl ContentTags {
             None => {}
         }
         if tags.len() >= TAGS_MAX {
+            // Only those that are being made stay.
             tags.retain(|_, tag| tag.is_none());
         }
         tags.insert(facts, None);
@@ -79,18 +80,18 @@ impl TagWork {
             }
             Err(IsMine(false)) => None,
             Err(IsMine(true)) => {
-                let is_long = size > SHORT_MAX;
-                let permit = is_long.then(|| threads.begin_long()).flatten();
-                let may_begin = permit.is_some() || !is_long;
-                let work = Self {
+                let mut work = Self {
                     directory: Arc::clone(directory),
                     facts: version.facts,
                     content: file.content.clone(),
                     tag: None,
-                    _permit: permit,
+                    _permit: None,
                 };
-                // Dropping the work gives up the claim.
-                may_begin.then_some(work)
+                if size > SHORT_MAX {
+                    // Without a permit the work is dropped, which lets another request make the tag.
+                    work._permit = Some(threads.begin_long()?);
+                }
+                Some(work)
             }
         }
     }
@@ -102,11 +103,13 @@ impl TagWork {
             FileContent::Memory(body) => content_tag(&Sha256::digest(&body.bytes)),
             FileContent::Open(fd) => {
                 let digest = digest(fd, self.facts.size, waiter);
+                // Checked afterwards, so that all bytes are known to be of one version.
                 let is_one_version =
                     self.facts.hold(fd) && self.facts.is_settled(SystemTime::now());
-                digest
-                    .filter(|_| is_one_version)
-                    .and_then(|it| content_tag(&it))
+                match digest {
+                    Some(digest) if is_one_version => content_tag(&digest),
+                    _ => None,
+                }
             }
         };
     }
@@ -123,16 +126,16 @@ impl Drop for TagWork {
 fn digest(fd: &OwnedFd, size: u64, waiter: &Waiter) -> Option<Vec<u8>> {
     let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE];
-    let mut at = 0;
-    while at < size {
+    let mut offset = 0;
+    while offset < size {
         if waiter.has_left() {
             return None;
         }
-        match pread(fd, &mut piece[..], at) {
+        match pread(fd, &mut piece[..], offset) {
             Ok(0) => break,
             Ok(read) => {
                 digest.update(&piece[..read]);
-                at += read as u64;
+                offset += read as u64;
             }
             Err(Errno::INTR) => {}
             Err(_) => return None,

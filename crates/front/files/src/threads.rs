@@ -64,9 +64,10 @@ impl FileThreads {
         let waits = Arc::new(());
         let waiter = Waiter::new(&waits);
         let place = Place::new(&self.waiting)?;
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let acquired = Arc::clone(&self.permits).acquire_owned().await;
         drop(place);
-        let permit = permit.map_err(|_| ThreadsBusy)?;
+        // Neither error occurs: the semaphore is never closed, and work does not panic.
+        let permit = acquired.map_err(|_| ThreadsBusy)?;
         let done = spawn_blocking(move || {
             let _permit = permit;
             work(waiter)
@@ -85,6 +86,7 @@ struct Place<'q>(&'q AtomicUsize);
 
 impl<'q> Place<'q> {
     fn new(waiting: &'q AtomicUsize) -> Result<Self, ThreadsBusy> {
+        // Counted first; without room, the drop of `place` counts it out.
         let before = waiting.fetch_add(1, Ordering::Relaxed);
         let place = Self(waiting);
         if before >= WAITING_MAX {

@@ -87,7 +87,7 @@ impl Stage {
         let finding = self.directory.search(&query, Access::Blocking).unwrap();
         let (limits, now) = (self.limits, self.now);
         self.table
-            .keep(&self.directory, &query, &finding, (limits, now))
+            .keep(&self.directory, &query, &finding, limits, now)
     }
 
     fn pass(&mut self, time: Duration) {

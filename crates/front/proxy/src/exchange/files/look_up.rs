@@ -42,9 +42,9 @@ pub(crate) async fn look_up(
                 open: server.files_open,
                 memory: server.files_memory,
             };
-            let kept = (limits, now);
             let mut table = files.table();
-            let found = finding.and_then(|finding| table.keep(directory, query, &finding, kept));
+            let found =
+                finding.and_then(|finding| table.keep(directory, query, &finding, limits, now));
             exchange.scene.worker.counters().file_bytes(table.bytes());
             (found, how)
         }
