@@ -15,7 +15,7 @@ mod template;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,7 +33,7 @@ use tokio::time::Instant;
 
 use crate::config::{AccessLogFormat, AccessLogTarget, FieldName, LogCondition, LogConfig};
 use crate::lock::lock;
-use crate::log_target::{END_MAX, LOOK_EVERY, Progress};
+use crate::log_target::{END_MAX, LOOK_EVERY, Progress, WriteFailure};
 
 /// The access log, shared by all workers.
 #[derive(Debug)]
@@ -88,6 +88,14 @@ struct Losses {
     last: Mutex<Option<(Instant, String)>>,
 }
 
+impl Losses {
+    fn note(&self, failure: &WriteFailure) {
+        self.lines.fetch_add(failure.lost, Ordering::Relaxed);
+        *lock(&self.last) = Some((Instant::now(), failure.error.to_string()));
+    }
+}
+
+/// The lines of one worker that wait for the thread that writes.
 #[derive(Debug, Default)]
 struct Buffer {
     lines: Vec<u8>,
@@ -99,17 +107,20 @@ struct Buffer {
 
 impl Buffer {
     /// Marks the lines that follow as lines for the next target.
-    fn turn(&mut self) {
+    fn mark_end(&mut self) {
         self.ends.push_back(self.lines.len());
     }
 
     /// Moves the lines of the present target to `into`, which is empty.
     fn take(&mut self, into: &mut Vec<u8>) {
         let Some(&end) = self.ends.front() else {
+            // No other target waits, so all lines are for the present one.
             return std::mem::swap(&mut self.lines, into);
         };
         into.extend(self.lines.drain(..end));
-        self.ends.iter_mut().for_each(|it| *it -= end);
+        for offset in &mut self.ends {
+            *offset -= end;
+        }
     }
 }
 
@@ -151,19 +162,19 @@ impl OpenedLog {
     /// Opens the log's target, and those of the hosts' own logs.
     pub(crate) fn new(config: &LogConfig) -> io::Result<Self> {
         let target = LineTarget::open(&config.access)?;
-        let of_host = |(path, _): &(PathBuf, Vec<String>)| {
-            Self::new(&LogConfig {
+        let mut hosts = Vec::with_capacity(config.hosts.len());
+        for (path, _) in &config.hosts {
+            hosts.push(Self::new(&LogConfig {
                 access: AccessLogTarget::File(path.clone()),
                 format: config.format.clone(),
                 only: config.only.clone(),
                 hosts: Vec::new(),
-            })
-        };
-        let hosts: io::Result<Vec<Self>> = config.hosts.iter().map(of_host).collect();
+            })?);
+        }
         Ok(Self {
             target,
             config: config.clone(),
-            hosts: hosts?,
+            hosts,
         })
     }
 }
@@ -192,29 +203,35 @@ impl AccessLog {
     /// The thread that writes cannot be started, or too many targets are stuck; nothing changed.
     pub(crate) fn switch(&self, mut to: OpenedLog) -> io::Result<()> {
         let plan = LinePlan::of(&to.config);
+        // What can fail comes first, so that a failure changes nothing.
         let hosts = self.host_logs(std::mem::take(&mut to.hosts), &to.config)?;
         let has_target = to.target.is_some();
         if let Some(target) = to.target {
-            self.lock().direct(self, target)?;
+            self.writers().direct(self, target)?;
         }
         let has_hosts = hosts.is_some();
         *self.config() = Some(to.config);
         self.plan.store(Arc::new(plan));
-        let before = self.hosts.swap(hosts);
+        let hosts_before = self.hosts.swap(hosts);
         self.has_hosts.store(has_hosts, Ordering::Relaxed);
         self.has_target.store(has_target, Ordering::Relaxed);
         self.on.store(has_target || has_hosts, Ordering::Relaxed);
         if !has_target {
             self.end();
         }
-        let after = self.hosts.load();
-        let stays = |log: &Arc<Self>| {
-            let after = after.as_deref();
-            after.is_some_and(|after| after.iter().any(|it| Arc::ptr_eq(it, log)))
-        };
-        let gone = before.iter().flat_map(|before| before.iter());
-        gone.filter(|log| !stays(log)).for_each(|log| log.finish());
+        self.finish_unused(hosts_before.as_deref());
         Ok(())
+    }
+
+    /// Finishes those of the logs `before` that no host uses any more.
+    fn finish_unused(&self, before: Option<&HostLogs>) {
+        let hosts = self.hosts.load();
+        for log in before.iter().flat_map(|logs| logs.iter()) {
+            let mut in_use = hosts.iter().flat_map(|logs| logs.iter());
+            if !in_use.any(|used| Arc::ptr_eq(used, log)) {
+                log.finish();
+            }
+        }
     }
 
     /// The logs of hosts. A log whose file was configured before is kept and switched to the newly opened file.
@@ -322,12 +339,14 @@ impl AccessLog {
 
     /// The reason why lines were lost within the last minute; `None`: none were.
     pub(crate) fn loss(&self) -> Option<String> {
-        let last_loss = lock(&self.losses.last).clone();
-        let own = last_loss.filter(|(at, _)| at.elapsed() < LOSS_TOLD);
-        let loaded = self.hosts.load();
-        let mut hosts = loaded.iter().flat_map(|hosts| hosts.iter());
-        own.map(|(_, why)| why)
-            .or_else(|| hosts.find_map(|log| log.loss()))
+        if let Some((time, reason)) = &*lock(&self.losses.last)
+            && time.elapsed() < LOSS_REPORTED_FOR
+        {
+            return Some(reason.clone());
+        }
+        let hosts = self.hosts.load();
+        let mut logs = hosts.iter().flat_map(|hosts| hosts.iter());
+        logs.find_map(|log| log.loss())
     }
 
     fn sum_of_hosts(&self, count: fn(&Self) -> u64) -> u64 {
@@ -340,24 +359,24 @@ impl AccessLog {
     /// that is stuck in a write.
     pub(crate) fn finish(&self) {
         let hosts = self.hosts.load();
-        hosts
-            .iter()
-            .flat_map(|hosts| hosts.iter())
-            .for_each(|log| log.finish());
+        for log in hosts.iter().flat_map(|hosts| hosts.iter()) {
+            log.finish();
+        }
         self.end();
     }
 
     /// Writes the lines that are left, and stops the thread. Gives up after `END_MAX`, or when a write is stuck: then
     /// the lines are lost.
     fn end(&self) {
-        let Some(writer) = self.lock().current.take() else {
+        let Some(writer) = self.writers().current.take() else {
             return;
         };
+        // A closed channel tells the thread to write what is left and to end.
         drop(writer.targets);
-        let mut looks = END_MAX.as_millis() / LOOK_EVERY.as_millis();
+        let mut looks_left = END_MAX.as_millis() / LOOK_EVERY.as_millis();
         while let Err(RecvTimeoutError::Timeout) = writer.ended.recv_timeout(LOOK_EVERY) {
-            looks -= 1;
-            if looks == 0 || writer.shared.progress.is_stuck() {
+            looks_left -= 1;
+            if looks_left == 0 || writer.shared.progress.is_stuck() {
                 writer.shared.is_replaced.store(true, Ordering::Relaxed);
                 tracing::warn!("the access log takes no lines; the last ones are lost");
                 return;
@@ -368,7 +387,7 @@ impl AccessLog {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Writers> {
+    fn writers(&self) -> MutexGuard<'_, Writers> {
         lock(&self.writers)
     }
 }
@@ -377,12 +396,13 @@ impl Writers {
     /// Directs all further lines of `log` to `target`: by the present thread, or by a new one if that is stuck.
     fn direct(&mut self, log: &AccessLog, target: LineTarget) -> io::Result<()> {
         self.stuck.retain(|thread| !thread.is_finished());
-        match &self.current {
-            Some(writer) if !writer.shared.progress.is_stuck() => {
-                return writer.turn(&log.buffers, target);
+        if let Some(writer) = &self.current {
+            if !writer.shared.progress.is_stuck() {
+                return writer.change_target(&log.buffers, target);
             }
-            Some(_) if self.stuck.len() >= STUCK_MAX => return Err(stuck()),
-            _ => {}
+            if self.stuck.len() >= STUCK_MAX {
+                return Err(stuck_error());
+            }
         }
         let next = Writer::start(log, target)?;
         if let Some(writer) = self.current.replace(next) {
@@ -400,7 +420,8 @@ impl Writers {
 impl Writer {
     /// Starts a thread that writes the lines in the log's buffers to `target`.
     fn start(log: &AccessLog, target: LineTarget) -> io::Result<Self> {
-        let (targets, next) = sync_channel(TARGETS_MAX);
+        let (targets, next_targets) = sync_channel(TARGETS_MAX);
+        // Nothing is sent here: the channel is closed when the thread drops its end.
         let (alive, ended) = sync_channel(0);
         let (buffers, losses) = (Arc::clone(&log.buffers), Arc::clone(&log.losses));
         let shared = Arc::new(WriterState {
@@ -412,7 +433,7 @@ impl Writer {
             .name("access-log".into())
             .spawn(move || {
                 let _alive = alive;
-                write_lines(&buffers, target, &next, &state, &losses);
+                write_lines(&buffers, target, &next_targets, &state, &losses);
             })?;
         Ok(Self {
             thread,
@@ -423,19 +444,25 @@ impl Writer {
     }
 
     /// Directs all further lines to `target`. Fails if too many targets wait for the thread.
-    fn turn(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LineTarget) -> io::Result<()> {
+    fn change_target(
+        &self,
+        buffers: &PerWorker<Mutex<Buffer>>,
+        target: LineTarget,
+    ) -> io::Result<()> {
         // Done before the thread gets the target: until then it leaves the lines beyond the mark in the buffers.
-        buffers.iter().for_each(|buffer| lock(buffer).turn());
+        for buffer in buffers.iter() {
+            lock(buffer).mark_end();
+        }
         self.targets.try_send(target).map_err(|_| {
             for buffer in buffers.iter() {
                 lock(buffer).ends.pop_back();
             }
-            stuck()
+            stuck_error()
         })
     }
 }
 
-fn stuck() -> io::Error {
+fn stuck_error() -> io::Error {
     io::Error::other("a write to the previous target has not ended for long")
 }
 
@@ -444,14 +471,14 @@ fn stuck() -> io::Error {
 fn write_lines(
     buffers: &PerWorker<Mutex<Buffer>>,
     mut target: LineTarget,
-    next: &Receiver<LineTarget>,
+    next_targets: &Receiver<LineTarget>,
     state: &WriterState,
     losses: &Losses,
 ) {
     let mut lines = Vec::new();
-    let mut failing = false;
+    let mut is_failing = false;
     loop {
-        let said = next.recv_timeout(PERIOD);
+        let next_target = next_targets.recv_timeout(PERIOD);
         for buffer in buffers.iter() {
             if state.is_replaced.load(Ordering::Relaxed) {
                 return;
@@ -462,19 +489,18 @@ fn write_lines(
             let kept = (2 * lines.len()).max(BUFFER_KEPT);
             lines.clear();
             lines.shrink_to(kept);
-            match written {
-                Err(failure) => {
-                    losses.lines.fetch_add(failure.lost, Ordering::Relaxed);
-                    *lock(&losses.last) = Some((Instant::now(), failure.error.to_string()));
-                    if !std::mem::replace(&mut failing, true) {
-                        let error = failure.error;
-                        tracing::error!(%error, "cannot write the access log; lines are being lost");
-                    }
+            if let Err(failure) = &written {
+                losses.note(failure);
+                // Of several failures in a row only the first is logged.
+                if !is_failing {
+                    let error = &failure.error;
+                    tracing::error!(%error, "cannot write the access log; lines are being lost");
                 }
-                Ok(()) => failing = false,
             }
+            is_failing = written.is_err();
         }
-        match said {
+        match next_target {
+            // The lines before the marks are written, so the new target gets all that follow.
             Ok(next) => {
                 target = next;
                 for buffer in buffers.iter() {
@@ -497,7 +523,7 @@ const STUCK_MAX: usize = 8;
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// The time after the last lost line for which [`AccessLog::loss`] still reports it.
-const LOSS_TOLD: Duration = Duration::from_secs(60);
+const LOSS_REPORTED_FOR: Duration = Duration::from_secs(60);
 
 /// The most bytes of lines that may wait in a worker's buffer; some seconds' worth at full load.
 const BUFFER_MAX: usize = 4 * 1024 * 1024;

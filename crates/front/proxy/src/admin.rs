@@ -69,13 +69,13 @@ impl Admin {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        shared.figures.keep();
+        shared.figures.start_recording();
         let desk = Arc::new(Desk {
             shared,
             config: ArcSwap::from_pointee(config),
         });
         let mut listeners = Vec::new();
-        let mut doors = Vec::new();
+        let mut acceptors = Vec::new();
         for (address, bound) in bound {
             let config = ListenerConfig::new(address);
             let listener = Arc::new(Listener::new(
@@ -87,12 +87,12 @@ impl Admin {
             let _entered = runtime.enter();
             for socket in bound.sockets {
                 let acceptor = listener.add(Acceptor::adopt(socket, &bound.address)?);
-                doors.push((Arc::clone(&listener), acceptor));
+                acceptors.push((Arc::clone(&listener), acceptor));
             }
             listeners.push(listener);
         }
         let (stop, stopped) = oneshot::channel();
-        let task = run(Arc::clone(&desk), doors, stopped);
+        let task = run(Arc::clone(&desk), acceptors, stopped);
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || runtime.block_on(task))?;
@@ -110,12 +110,15 @@ impl Admin {
 
     /// Whether [`Self::configure`] can put `config` in force. Otherwise the listener must be started anew.
     pub(crate) fn stays(&self, config: &AdminConfig) -> bool {
-        let mut both = self.listeners.iter().zip(&config.addresses);
         let present = self.desk.config.load();
-        self.listeners.len() == config.addresses.len()
-            && both.all(|(listener, address)| listener.is_at(address))
-            && (present.socket_mode, &present.state_file)
-                == (config.socket_mode, &config.state_file)
+        if self.listeners.len() != config.addresses.len()
+            || present.socket_mode != config.socket_mode
+            || present.state_file != config.state_file
+        {
+            return false;
+        }
+        let mut pairs = self.listeners.iter().zip(&config.addresses);
+        pairs.all(|(listener, address)| listener.is_at(address))
     }
 
     /// Replaces the settings: the token, the hosts, and who may change what.
@@ -130,9 +133,11 @@ impl Admin {
         if self.thread.join().is_err() {
             tracing::error!("the admin listener's thread panicked");
         }
-        let left = |listener: &&Arc<Listener>| !listener.drain().has_begun();
-        for listener in self.listeners.iter().filter(left) {
-            listener.remove_file();
+        for listener in &self.listeners {
+            let is_handed_over = listener.drain().has_begun();
+            if !is_handed_over {
+                listener.remove_file();
+            }
         }
     }
 }
@@ -140,12 +145,12 @@ impl Admin {
 /// Serves all addresses and runs [`tick`], until `stopped` is sent or all sockets were handed over.
 async fn run(
     desk: Arc<Desk>,
-    doors: Vec<(Arc<Listener>, Arc<Acceptor>)>,
+    acceptors: Vec<(Arc<Listener>, Arc<Acceptor>)>,
     stopped: oneshot::Receiver<()>,
 ) {
     let mut accepting = JoinSet::new();
-    for (listener, acceptor) in doors {
-        accepting.spawn(attend(Arc::clone(&desk), listener, acceptor));
+    for (listener, acceptor) in acceptors {
+        accepting.spawn(accept_until_drain(Arc::clone(&desk), listener, acceptor));
     }
     let all_handed_over = async { while accepting.join_next().await.is_some() {} };
     tokio::select! {
@@ -166,15 +171,16 @@ async fn tick(shared: &FrontState) {
         shared.control.tick(&shared.site);
         sample_figures(shared);
         let site = shared.site.load_full();
-        watch.look(site.backends(), &shared.control.events);
-        tell_of_room(shared);
+        watch.check(site.backends(), &shared.control.events);
+        log_limits_with_room(shared);
     }
 }
 
 /// Logs each limit at which no client was turned away for the last minute, after some were.
-fn tell_of_room(shared: &FrontState) {
+fn log_limits_with_room(shared: &FrontState) {
     for (limit, spell) in shared.limits.take_over(shared.began.elapsed()) {
-        let (token, clients) = (limit.token(), spell.clients);
+        let token = limit.token();
+        let clients = spell.clients;
         let text = format!(
             "no client was turned away for a minute (front:{token}); {clients} were in all"
         );
@@ -185,17 +191,17 @@ fn tell_of_room(shared: &FrontState) {
 
 /// Samples the counters of all backends, for rates and percentiles.
 fn sample_figures(shared: &FrontState) {
-    let at = shared.began.elapsed();
+    let now = shared.began.elapsed();
     for backend in shared.site.load().backends() {
-        backend.sample_figures(at);
+        backend.sample_figures(now);
     }
     for backend in shared.retired.in_use() {
-        backend.sample_figures(at);
+        backend.sample_figures(now);
     }
 }
 
 /// Accepts connections until the listener drains, which it does when another process takes it over.
-async fn attend(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor>) {
+async fn accept_until_drain(desk: Arc<Desk>, listener: Arc<Listener>, acceptor: Arc<Acceptor>) {
     let address = listener.address().clone();
     tokio::select! {
         _ = listener.drain().begun() => {}
@@ -209,6 +215,7 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
     loop {
         let accepted = tokio::select! {
             accepted = acceptor.accept() => accepted,
+            // Frees what is left of a task that has ended.
             Some(_) = connections.tasks.join_next() => continue,
         };
         let incoming = match accepted {
@@ -220,16 +227,17 @@ async fn accept(desk: Arc<Desk>, address: BoundAddress, acceptor: Arc<Acceptor>)
             }
         };
         let room = connections.make_room();
-        if room != Room::There {
+        if matches!(room, Room::Made | Room::Refused) {
             desk.shared.turn_away(Limit::Administrators);
         }
-        if room != Room::Refused {
-            let work = Work::default();
-            let serving =
-                request::serve(Arc::clone(&desk), address.clone(), incoming, work.clone());
-            let task = connections.tasks.spawn(timeout(TIMEOUT, serving));
-            connections.open.push_back(OpenClient { task, work });
+        if room == Room::Refused {
+            // The new connection is closed here.
+            continue;
         }
+        let work = Work::default();
+        let serving = request::serve(Arc::clone(&desk), address.clone(), incoming, work.clone());
+        let task = connections.tasks.spawn(timeout(TIMEOUT, serving));
+        connections.open.push_back(OpenClient { task, work });
     }
 }
 

@@ -48,18 +48,19 @@ impl Cache {
     /// # Errors
     /// The text is not a URL such as `https://www.example.org/a`.
     pub(crate) fn url(&self, text: &str) -> Result<Vec<u8>, String> {
-        let (origin, rest) = origin(text)?;
-        let (path, query) = match rest.split_once('?') {
+        let (origin, target) = split_origin(text)?;
+        let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
-            None => (rest, None),
+            None => (target, None),
         };
-        let path = path::normalise(&Bytes::copy_from_slice(path.as_bytes()));
-        let path = path.map_err(|fault| fault.to_string())?;
-        let query = query.and_then(|query| self.config.query.apply(query.as_bytes()));
-        let mut url = [origin.as_bytes(), &path.forward].concat();
-        if let Some(query) = query {
+        let normalised = path::normalise(&Bytes::copy_from_slice(path.as_bytes()))
+            .map_err(|fault| fault.to_string())?;
+        let mut url = [origin.as_bytes(), &normalised.forward].concat();
+        if let Some(query) = query
+            && let Some(kept) = self.config.query.apply(query.as_bytes())
+        {
             url.push(b'?');
-            url.extend_from_slice(&query);
+            url.extend_from_slice(&kept);
         }
         Ok(url)
     }
@@ -69,47 +70,46 @@ impl Cache {
     /// # Errors
     /// The text has no scheme and host.
     pub(crate) fn prefix(&self, text: &str) -> Result<Vec<u8>, String> {
-        let (origin, rest) = origin(text)?;
-        Ok([origin.as_bytes(), rest.as_bytes()].concat())
+        let (origin, path) = split_origin(text)?;
+        Ok([origin.as_bytes(), path.as_bytes()].concat())
     }
 
     /// Adds a `Cache-Status` field (RFC 9211) that says what the cache did, unless `cache_status` is off.
-    pub(crate) fn tell(&self, headers: &mut Fields, what: &str) {
+    pub(crate) fn tell(&self, headers: &mut Fields, parameters: &str) {
         if self.config.cache_status {
-            headers.append(CACHE_STATUS, [CACHE_NAME, what].concat());
+            headers.append(CACHE_STATUS, [CACHE_NAME, parameters].concat());
         }
     }
 }
 
 /// Splits a URL into its scheme and host, in the form of cache keys, and the rest, which begins with a slash.
-fn origin(text: &str) -> Result<(String, &str), String> {
+fn split_origin(text: &str) -> Result<(String, &str), String> {
     let wrong = || format!("{text:?} is no URL such as https://www.example.org/a");
-    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
-    let usual = match scheme {
+    let (scheme, after_scheme) = text.split_once("://").ok_or_else(wrong)?;
+    let default_port = match scheme {
         "http" => ":80",
         "https" => ":443",
         _ => return Err(wrong()),
     };
-    let end = rest.find('/').unwrap_or(rest.len());
-    let lower = rest[..end].to_ascii_lowercase();
-    let host = lower.strip_suffix(usual).unwrap_or(&lower);
+    let (authority, path) = match after_scheme.find('/') {
+        Some(slash) => after_scheme.split_at(slash),
+        None => (after_scheme, "/"),
+    };
+    let lower = authority.to_ascii_lowercase();
+    let host = lower.strip_suffix(default_port).unwrap_or(&lower);
     if host.is_empty() {
         return Err(wrong());
     }
-    let path = if rest[end..].is_empty() {
-        "/"
-    } else {
-        &rest[end..]
-    };
     Ok((format!("{scheme}://{host}"), path))
 }
 
 /// The present time in milliseconds, by which responses age. If the clock is set back, they are younger by
 /// as much, but never younger than 0 s.
 pub(crate) fn now() -> Millis {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let since = since.unwrap_or_default();
-    since.as_secs() * 1000 + u64::from(since.subsec_millis())
+    let since_epoch = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    since_epoch.as_secs() * 1000 + u64::from(since_epoch.subsec_millis())
 }
 
 /// The beginning of the value that the front puts into `Cache-Status`: its name and a separator.

@@ -164,9 +164,8 @@ impl Control {
             return None;
         }
         upgrades.is_under_way = self.commands.upgrade.as_ref()?();
-        // It is counted when it begins.
-        let next = upgrades.number + 1;
-        upgrades.is_under_way.then_some(next)
+        // `note_upgrade` counts it when it begins.
+        upgrades.is_under_way.then_some(upgrades.number + 1)
     }
 
     /// Counts an upgrade that has begun.
@@ -223,9 +222,13 @@ impl Control {
     /// Makes the next site: `site` with these overrides. Overrides that no longer fit are dropped and logged.
     pub(crate) fn settle(&self, site: &Site, overrides: &mut Overrides) -> Site {
         for dropped in overrides.reconcile(site) {
-            let (upstream, backend, why) = (&dropped.upstream, &dropped.backend, dropped.why);
-            tracing::warn!(upstream, backend, "an operator's setting is dropped: {why}");
-            let text = format!("an operator's setting was dropped: {why}");
+            let (upstream, backend, reason) = (&dropped.upstream, &dropped.backend, dropped.why);
+            tracing::warn!(
+                upstream,
+                backend,
+                "an operator's setting is dropped: {reason}"
+            );
+            let text = format!("an operator's setting was dropped: {reason}");
             self.events.push(Kind::Change, upstream, backend, text);
         }
         if let Some(file) = &self.state_file {
@@ -249,23 +252,21 @@ impl Control {
         check_version(change, upstream, &overrides)?;
         let now = now();
         let mut next = overrides.clone();
-        let mut said = Vec::new();
         for (backend, patch) in &change.patches {
             let member = find_member(upstream, backend)?;
             let before = next.get(&upstream.name, backend).cloned();
-            let mut wanted = before.unwrap_or_default();
-            patch.apply(&mut wanted, member, now);
-            wanted.by = change.by.to_owned();
-            wanted.at = now;
-            next.put(&upstream.name, backend, wanted);
-            said.push((backend.clone(), format!("{patch}")));
+            let mut patched = before.unwrap_or_default();
+            patch.apply(&mut patched, member, now);
+            patched.by = change.by.to_owned();
+            patched.at = now;
+            next.put(&upstream.name, backend, patched);
         }
         if !change.force {
-            keeps_one(upstream, &overrides, &next)?;
+            check_last_backend(upstream, &overrides, &next)?;
         }
         in_force.store(self.follow(&site, &mut overrides, next));
-        for (backend, text) in said {
-            self.note_change(change.by, &upstream.name, &backend, &text);
+        for (backend, patch) in &change.patches {
+            self.note_change(change.by, &upstream.name, backend, &patch.to_string());
         }
         Ok(())
     }
@@ -275,14 +276,16 @@ impl Control {
         let overrides = self.lock();
         let site = in_force.load_full();
         let found = self.discovered.found();
-        let mut reusable: HashMap<String, Vec<Arc<Backend>>> = HashMap::new();
-        let members = site
-            .upstreams
-            .iter()
-            .filter(|it| found.contains_key(&it.name));
-        let members_now = members.flat_map(|it| it.members.iter().skip(it.of_file()));
-        let present: Vec<Arc<Backend>> = members_now.map(|it| Arc::clone(&it.backend)).collect();
+        let mut present: Vec<Arc<Backend>> = Vec::new();
+        for upstream in &site.upstreams {
+            if found.contains_key(&upstream.name) {
+                // The members behind those of the file are the discovered ones.
+                let members = upstream.members.iter().skip(upstream.of_file());
+                present.extend(members.map(|member| Arc::clone(&member.backend)));
+            }
+        }
         // A member that left and comes back keeps its backend, with the exchanges that are still in flight.
+        let mut reusable: HashMap<String, Vec<Arc<Backend>>> = HashMap::new();
         for backend in present.iter().cloned().chain(retired.in_use()) {
             let name = backend.settings().name.clone();
             reusable.entry(name).or_default().push(backend);
@@ -291,14 +294,11 @@ impl Control {
         let with_routes = with_members.with_routes(&site, self.discovered.routes());
         let next = with_routes.controlled(&overrides);
         next.configure();
+        let kept: HashSet<*const Backend> = next.backends().map(Arc::as_ptr).collect();
+        let mut gone = present;
+        gone.retain(|backend| !kept.contains(&Arc::as_ptr(backend)));
         in_force.store(Arc::new(next));
-        let site = in_force.load();
-        let kept: HashSet<*const Backend> = site.backends().map(Arc::as_ptr).collect();
-        let unkept = present
-            .into_iter()
-            .filter(|it| !kept.contains(&Arc::as_ptr(it)));
-        let gone: Vec<Arc<Backend>> = unkept.collect();
-        retired.add(&gone, &site);
+        retired.add(&gone, &in_force.load());
     }
 
     /// Ends drains that have nothing left to wait for, and drops overrides whose time is over.
@@ -310,7 +310,7 @@ impl Control {
         let site = in_force.load_full();
         let now = now();
         let mut next = overrides.clone();
-        let mut said = Vec::new();
+        let mut reports = Vec::new();
         for (upstream, backend, present) in overrides.iter() {
             let Some(member) = member_of(&site, upstream, backend) else {
                 continue;
@@ -318,21 +318,21 @@ impl Control {
             let text = if present.until.is_some_and(|until| until <= now) {
                 next.remove(upstream, backend);
                 "its time is over: the file's settings hold".to_owned()
-            } else if let Some((then, why)) = end_of_drain(present, member, now) {
+            } else if let Some((then, reason)) = end_of_drain(present, member, now) {
                 let mut ended = present.clone();
                 ended.activate(Some(then), member.file());
                 next.put(upstream, backend, ended);
-                format!("drained ({why}): {}", then.token())
+                format!("drained ({reason}): {}", then.token())
             } else {
                 continue;
             };
-            said.push((upstream.to_owned(), backend.to_owned(), text));
+            reports.push((upstream.to_owned(), backend.to_owned(), text));
         }
-        if said.is_empty() {
+        if reports.is_empty() {
             return;
         }
         in_force.store(self.follow(&site, &mut overrides, next));
-        for (upstream, backend, text) in said {
+        for (upstream, backend, text) in reports {
             self.note_change("catamaran", &upstream, &backend, &text);
         }
     }
@@ -356,33 +356,45 @@ impl Control {
 }
 
 /// The activation that follows a drain, and why the drain is over; `None` if it is not over.
-fn end_of_drain(said: &Override, member: &Member, now: u64) -> Option<(Activation, &'static str)> {
-    let drain = said.drain?;
+fn end_of_drain(
+    present: &Override,
+    member: &Member,
+    now: u64,
+) -> Option<(Activation, &'static str)> {
+    let drain = present.drain?;
     if drain.ends() <= now {
-        return Some((drain.then, "deadline"));
+        Some((drain.then, "deadline"))
+    } else if member.is_drained() && member.backend.in_flight() == 0 {
+        Some((drain.then, "nothing is left"))
+    } else {
+        None
     }
-    (member.is_drained() && member.backend.in_flight() == 0)
-        .then_some((drain.then, "nothing is left"))
 }
 
 /// Refuses a change that would leave an upstream without a backend for new sessions.
-fn keeps_one(upstream: &Upstream, before: &Overrides, after: &Overrides) -> Result<(), Refusal> {
-    let is_active = |overrides: &Overrides, member: &Member| {
+fn check_last_backend(
+    upstream: &Upstream,
+    before: &Overrides,
+    after: &Overrides,
+) -> Result<(), Refusal> {
+    let takes_new = |overrides: &Overrides, member: &Member| {
         let controls = overrides.controls(upstream, member);
         controls.activation.takes_new()
     };
-    let serves = |member: &&Member| is_active(after, member) && member.backend.share() > 0;
-    if upstream.members.iter().any(|member| serves(&member)) {
+    let mut members = upstream.members.iter();
+    if members.any(|member| takes_new(after, member) && member.backend.share() > 0) {
         return Ok(());
     }
-    let ends = |member: &&Member| is_active(before, member) && !is_active(after, member);
-    match upstream.members.iter().find(ends) {
-        None => Ok(()),
-        Some(member) => Err(Refusal::LastBackend {
-            upstream: upstream.name.clone(),
-            backend: member.name().to_owned(),
-        }),
+    // None serves afterwards. That is refused only if this change is the cause for one of them.
+    for member in &upstream.members {
+        if takes_new(before, member) && !takes_new(after, member) {
+            return Err(Refusal::LastBackend {
+                upstream: upstream.name.clone(),
+                backend: member.name().to_owned(),
+            });
+        }
     }
+    Ok(())
 }
 
 /// Refuses a change if the settings that it concerns have another version than the one that the operator has seen.
@@ -391,7 +403,7 @@ fn check_version(
     upstream: &Upstream,
     overrides: &Overrides,
 ) -> Result<(), Refusal> {
-    let Some(wanted) = change.version else {
+    let Some(version_seen) = change.version else {
         return Ok(());
     };
     let version = match &change.patches[..] {
@@ -400,7 +412,7 @@ fn check_version(
         }
         _ => version_of_all(upstream, overrides),
     };
-    if wanted != version {
+    if version_seen != version {
         return Err(Refusal::Stale { version });
     }
     Ok(())
@@ -429,16 +441,16 @@ fn digest_member(digest: &mut Sha256, upstream: &Upstream, member: &Member, over
         weight,
         distance,
     } = member.file();
-    let given = overrides.get(&upstream.name, member.name());
-    // Texts and numbers can always be written as JSON.
-    let said = serde_json::to_string(&given).unwrap_or_default();
     let name = member.name();
+    // Texts and numbers can always be written as JSON.
+    let changes = serde_json::to_string(&overrides.get(&upstream.name, name)).unwrap_or_default();
+    let activation = activation.token();
     digest.update(format!(
-        "{name}\0{}\0{weight}\0{distance}\0{said}\0",
-        activation.token()
+        "{name}\0{activation}\0{weight}\0{distance}\0{changes}\0"
     ));
 }
 
+/// The first 8 bytes of a digest, in hexadecimal.
 fn short(digest: Sha256) -> String {
     let mut text = String::new();
     for byte in &digest.finalize()[..8] {
@@ -466,6 +478,6 @@ fn member_of<'s>(site: &'s Site, upstream: &str, backend: &str) -> Option<&'s Me
 
 /// The present time, in seconds of the Unix epoch.
 pub(crate) fn now() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |it| it.as_secs())
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since_epoch.map_or(0, |since| since.as_secs())
 }

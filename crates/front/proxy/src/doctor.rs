@@ -8,7 +8,7 @@ mod members;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,25 +50,26 @@ pub fn examine(
 /// # Errors
 /// The event loop cannot be started.
 pub fn dial(config: &Config) -> std::io::Result<Vec<Check>> {
-    let builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = { builder }.enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let mut checks = Vec::new();
     for upstream in &config.upstreams {
         for backend in upstream.all() {
             let answer = runtime.block_on(catamaran_upstream::examine(backend));
-            checks.push(answered(&upstream.name, backend, answer));
+            checks.push(backend_check(&upstream.name, backend, answer));
         }
     }
     Ok(checks)
 }
 
 /// The check of a backend that was asked `question`, or could not be reached.
-fn answered(
+fn backend_check(
     upstream: &str,
     backend: &BackendConfig,
     answer: Result<ProbeQuestion, String>,
 ) -> Check {
-    let what = format!("backend {upstream}/{}", backend.name);
+    let subject = format!("backend {upstream}/{}", backend.name);
     match answer {
         Ok(question) => {
             let asked = match question {
@@ -76,12 +77,12 @@ fn answered(
                 ProbeQuestion::Cping => "CPING".to_owned(),
                 ProbeQuestion::Connection => "a connection".to_owned(),
             };
-            Check::of(true, what, "answered", asked)
+            Check::of(true, subject, "answered", asked)
         }
-        Err(words) => {
+        Err(reason) => {
             let address = &backend.address;
             let command = format!("look whether the container listens at {address}");
-            Check::of(false, what, words, "an answer needed").by(command)
+            Check::of(false, subject, reason, "an answer needed").by(command)
         }
     }
 }
@@ -120,33 +121,34 @@ fn addresses(config: &Config, has_unit: bool) -> Vec<Check> {
         ListenAddress::Tcp(address) => Some(*address),
         ListenAddress::Unix(_) => None,
     });
-    tcp.map(|address| bound(address, has_unit)).collect()
+    tcp.map(|address| address_check(address, has_unit))
+        .collect()
 }
 
 /// Checks that a TCP address is free. `has_unit`: a systemd unit starts the front, with capabilities that this process
 /// lacks.
-fn bound(address: SocketAddr, has_unit: bool) -> Check {
-    let what = format!("address {address}");
+fn address_check(address: SocketAddr, has_unit: bool) -> Check {
+    let subject = format!("address {address}");
     let Err(error) = TcpListener::bind(address) else {
-        return Check::of(true, what, "free", "to listen there");
+        return Check::of(true, subject, "free", "to listen there");
     };
     match error.kind() {
         ErrorKind::AddrInUse => {
-            let said = "another process listens there: a front, which an upgrade would replace, or another server";
-            let mut check = Check::of(false, what, "taken", said);
-            check.command = format!("ss -ltnp 'sport = :{}'", address.port());
-            check
+            let needed = "another process listens there: a front, which an upgrade would replace, or another server";
+            let command = format!("ss -ltnp 'sport = :{}'", address.port());
+            Check::of(false, subject, "taken", needed).by(command)
         }
         // The unit gives the capability to the front, and not to this process.
         ErrorKind::PermissionDenied if has_unit => {
-            Check::of(true, what, "for the unit", "CAP_NET_BIND_SERVICE")
+            Check::of(true, subject, "for the unit", "CAP_NET_BIND_SERVICE")
         }
         ErrorKind::PermissionDenied => {
-            let said = "ports below net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE";
-            Check::of(false, what, "not allowed", said)
+            let needed =
+                "ports below net.ipv4.ip_unprivileged_port_start need CAP_NET_BIND_SERVICE";
+            Check::of(false, subject, "not allowed", needed)
                 .by("start it by docs/examples/catamaran.service, or as root")
         }
-        _ => Check::of(false, what, error, "an address of this machine")
+        _ => Check::of(false, subject, error, "an address of this machine")
             .by("ip address; sysctl net.ipv6.conf.all.disable_ipv6"),
     }
 }
@@ -154,14 +156,15 @@ fn bound(address: SocketAddr, has_unit: bool) -> Check {
 /// Checks that systemd waits longer for the front to stop than a drain takes; `None` without a unit.
 fn stop(config: &Config, unit: Option<&Unit>) -> Option<Check> {
     let unit = unit?;
-    let need = config.server.drain_delay + config.server.drain_timeout;
+    let drain = config.server.drain_delay + config.server.drain_timeout;
     let timeout = unit.stop_timeout.unwrap_or(STOP_TIMEOUT);
-    let needed = format!("more than {need:?} needed: `drain_delay` + `drain_timeout`");
-    let what = format!("TimeoutStopSec of {}", unit.path.display());
-    let more = need.as_secs() + 10;
+    let needed = format!("more than {drain:?} needed: `drain_delay` + `drain_timeout`");
+    let subject = format!("TimeoutStopSec of {}", unit.path.display());
     let value = format!("{} s", timeout.as_secs());
-    let command = format!("systemctl edit catamaran: [Service] TimeoutStopSec={more}");
-    Some(Check::of(timeout > need, what, value, needed).by(command))
+    // Some seconds more, to close connections and to end.
+    let enough = drain.as_secs() + 10;
+    let command = format!("systemctl edit catamaran: [Service] TimeoutStopSec={enough}");
+    Some(Check::of(timeout > drain, subject, value, needed).by(command))
 }
 
 /// Checks whether the clock is synchronised, if the configuration has TLS. In a container nobody can tell.
@@ -169,11 +172,11 @@ fn clock(config: &Config, machine: &Machine) -> Option<Check> {
     if config.tls.is_empty() {
         return None;
     }
-    let said = "certificates and `until` depend on the clock";
+    let needed = "certificates and `until` depend on the clock";
     Some(if machine.is_clock_set() {
-        Check::of(true, "clock", "synchronised", said)
+        Check::of(true, "clock", "synchronised", needed)
     } else {
-        Check::new(Verdict::Note, "clock", "no sign of synchronisation", said)
+        Check::new(Verdict::Note, "clock", "no sign of synchronisation", needed)
             .by("timedatectl, chronyc tracking")
     })
 }
@@ -182,19 +185,17 @@ fn clock(config: &Config, machine: &Machine) -> Option<Check> {
 fn certificates(config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
     for profile in &config.tls {
-        let what = format!("certificates of [tls.{}]", profile.name);
+        let subject = format!("certificates of [tls.{}]", profile.name);
+        // Files that cannot be used, or else certificates that end soon.
         let faults = tls::check(profile).unwrap_or_else(|faults| faults);
         if faults.is_empty() {
-            checks.push(Check::of(
-                true,
-                what.clone(),
-                "valid",
-                "for more than 14 days",
-            ));
+            let needed = "for more than 14 days";
+            checks.push(Check::of(true, subject.clone(), "valid", needed));
         }
-        checks.extend(faults.into_iter().map(|fault| {
-            Check::of(false, what.clone(), fault.message, "valid files needed").by(fault.hint)
-        }));
+        for fault in faults {
+            let check = Check::of(false, subject.clone(), fault.message, "valid files needed");
+            checks.push(check.by(fault.hint));
+        }
     }
     checks
 }
@@ -210,11 +211,11 @@ fn secret_files(config: &Config, secrets: &[PathBuf]) -> Vec<Check> {
         };
         let path = path.display();
         let mode = metadata.permissions().mode() & 0o777;
-        let suffices = metadata.mode() & 0o007 == 0;
-        let what = format!("mode of {path}");
+        let is_closed = mode & 0o007 == 0;
+        let subject = format!("mode of {path}");
         let needed = "no access for others than its user and group, such as 0640";
         let value = format!("{mode:04o}");
-        checks.push(Check::of(suffices, what, value, needed).by(format!("chmod 640 {path}")));
+        checks.push(Check::of(is_closed, subject, value, needed).by(format!("chmod 640 {path}")));
     }
     checks
 }
@@ -235,18 +236,24 @@ fn space(config: &Config) -> Vec<Check> {
         .collect();
     folders.sort();
     folders.dedup();
-    let check = |folder: &Path| {
-        let what = format!("space in {}", folder.display());
-        let Ok(found) = rustix::fs::statvfs(folder) else {
-            return Check::of(false, what, "no such directory", "to write there")
-                .by("create it, or let systemd do so with LogsDirectory and StateDirectory");
-        };
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
-        let needed = "128 MiB needed: a log that is full loses lines";
-        Check::of(free >= SPACE, what, format!("{} MiB", free >> 20), needed)
-            .by("logrotate, or another directory")
+    folders.into_iter().map(space_check).collect()
+}
+
+fn space_check(folder: &Path) -> Check {
+    let subject = format!("space in {}", folder.display());
+    let Ok(found) = rustix::fs::statvfs(folder) else {
+        return Check::of(false, subject, "no such directory", "to write there")
+            .by("create it, or let systemd do so with LogsDirectory and StateDirectory");
     };
-    folders.into_iter().map(check).collect()
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let needed = "128 MiB needed: a log that is full loses lines";
+    Check::of(
+        free >= SPACE,
+        subject,
+        format!("{} MiB", free >> 20),
+        needed,
+    )
+    .by("logrotate, or another directory")
 }
 
 const UNIT: &str = "catamaran.service";

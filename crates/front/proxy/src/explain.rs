@@ -39,7 +39,7 @@ use crate::config::{Config, ListenerConfig, Policy, RouteTarget};
 use crate::control::discovered;
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::cors::CorsFields;
-use crate::exchange::failure::Failure;
+
 use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::grounds::Grounds;
 use crate::exchange::outgoing::Outgoing;
@@ -118,7 +118,7 @@ pub(crate) fn explain_on(
             };
             draft.judge(grounds, head);
         }
-        Err(it) => draft.refuse(it.status.as_u16(), it.token, &it.text),
+        Err(fault) => draft.refuse(fault.status.as_u16(), fault.token, &fault.text),
     }
     Ok(draft.0)
 }
@@ -140,11 +140,12 @@ impl Draft {
             });
             self.others = routes::runners(&grounds, &sender, &head, normal);
         }
-        let tracing = site.trace.as_deref();
-        let traced = tracing.map(|config| trace::sentence(config, &sender, &head.headers));
-        let mut keys = Vec::new();
-        let verdict = verdict::decide(grounds, head, &mut |asked| {
-            keys = asked.to_vec();
+        let trace_config = site.trace.as_deref();
+        let traced = trace_config.map(|config| trace::sentence(config, &sender, &head.headers));
+        let mut limit_keys = Vec::new();
+        // Limits are looked at below, and refuse nothing here.
+        let verdict = verdict::decide(grounds, head, &mut |keys| {
+            limit_keys = keys.to_vec();
             None
         });
         let route = verdict.route;
@@ -154,17 +155,19 @@ impl Draft {
         let offer = passage.and_then(|passage| passage.compression.as_ref());
         let compression = offer.map(CompressionOffer::words);
         let cors = verdict.cors.as_deref().map(CorsFields::words);
-        self.limits = limits::outlooks(site, &keys);
-        let sentences: Vec<String> = self.limits.iter().map(limits::sentence).collect();
-        let exceeded = |it: &LimitOutlook| it.enforced && it.exceeded;
-        if let Some(at) = self.limits.iter().position(exceeded) {
-            let token = keys[at].limit.config.token();
-            return self.refuse(429, token, &sentences[at]);
+        self.limits = limits::outlooks(site, &limit_keys);
+        let limit_sentences: Vec<String> = self.limits.iter().map(limits::sentence).collect();
+        let refuses = |limit: &LimitOutlook| limit.enforced && limit.exceeded;
+        if let Some(index) = self.limits.iter().position(refuses) {
+            let token = limit_keys[index].limit.config.token();
+            return self.refuse(429, token, &limit_sentences[index]);
         }
         match verdict.decision {
             Decision::Refuse(failure) => {
+                // A path that cannot be normalised is the cause, if there is one.
                 let why = normal.err().map(|fault| fault.to_string());
-                self.fail(failure, why.as_deref().unwrap_or_default());
+                let (status, token) = (failure.status.as_u16(), failure.reason.token());
+                self.refuse(status, token, &why.unwrap_or_default());
             }
             Decision::Files(request) => self.show_file(site, route, *request),
             Decision::Answer(answer) => self.show_answer(*answer),
@@ -178,7 +181,8 @@ impl Draft {
             self.then
                 .push("it has no line in the access log".to_owned());
         }
-        self.then.splice(..0, sentences);
+        // Limits are asked first.
+        self.then.splice(..0, limit_sentences);
     }
 
     /// Fills in that the front answers itself.
@@ -215,9 +219,9 @@ impl Draft {
     fn redirect(&mut self, status: u16, token: &'static str, why: &str, location: &str) {
         self.answer(status, token, why);
         self.summary = format!("{status} to {location}");
-        self.answer
-            .iter_mut()
-            .for_each(|it| it.location = Some(location.to_owned()));
+        if let Some(answer) = &mut self.answer {
+            answer.location = Some(location.to_owned());
+        }
     }
 
     /// Fills in that the request is forwarded: the path, the cache, the backend, and the steps that follow.
@@ -244,8 +248,10 @@ impl Draft {
             );
             self.then.insert(0, sentence);
         }
-        let sentence = self.cache.as_ref().map(cache::sentence);
-        self.then.splice(..0, sentence);
+        if let Some(outlook) = &self.cache {
+            let sentence = cache::sentence(outlook);
+            self.then.insert(0, sentence);
+        }
         self.outcome = "forward".to_owned();
         self.pick(upstream, rules, outgoing);
     }
@@ -264,32 +270,35 @@ impl Draft {
     /// Fills in the backend that would be picked, or those that may be. For a tunnel it follows the
     /// retries of the exchange, which skip backends that take no tunnels.
     fn pick(&mut self, upstream: &Upstream, rules: Option<&Rules>, outgoing: &Outgoing<'_>) {
-        let tried = rules.map_or(&[][..], Rules::stopped);
+        let stopped = rules.map_or(&[][..], Rules::stopped);
         let facts = outgoing.facts(rules);
-        let mut foresight = upstream.foresee(facts, tried);
+        let mut foresight = upstream.foresee(facts, stopped);
         let ids = choice::ids(upstream, facts.head);
         self.affinity = choice::affinity(upstream, &ids, &foresight);
-        let mut passed = TunnelRefusals::default();
+        let mut refusals = TunnelRefusals::default();
         if outgoing.upgrade.is_some() {
             let retries = upstream.retries_by(rules);
-            (foresight, passed) = tunnel::foresee(upstream, facts, tried, foresight, retries);
+            (foresight, refusals) = tunnel::foresee(upstream, facts, stopped, foresight, retries);
         }
-        self.members = choice::members(upstream, rules, &foresight, &passed);
+        self.members = choice::members(upstream, rules, &foresight, &refusals);
         self.by = Some(choice::by(upstream, &foresight).to_owned());
         let had_members = !foresight.members.is_empty();
-        foresight.members.retain(|(it, _)| !passed.refuse(*it));
+        foresight
+            .members
+            .retain(|(member, _)| !refusals.refuse(*member));
         if had_members && foresight.members.is_empty() {
             return self.refuse(501, "no-upgrade-url", tunnel::WHY_REFUSED);
         }
         self.choose(upstream, rules, &foresight);
+        // The request to the first member that can be sent it, and the error of the first that cannot.
         let (mut sent, mut unsent) = (None, None);
         for choice in foresight.choices() {
             match sent::request(upstream, rules, &choice, outgoing) {
-                Ok(it) => sent = sent.or(Some(it)),
+                Ok(request) => sent = sent.or(Some(request)),
                 Err(error) => unsent = unsent.or(Some(error)),
             }
         }
-        if sent.is_some() && passed.may_end {
+        if sent.is_some() && refusals.may_end {
             self.summary += tunnel::MAY_END;
         }
         if let Some(error) = unsent {
@@ -310,20 +319,7 @@ impl Draft {
         let name = |member: usize| upstream.members[member].name().to_owned();
         match &foresight.members[..] {
             [] => {
-                let held = matches!(foresight.decision, Some(Err(_)));
-                let stopped = rules.map_or(&[][..], Rules::stopped);
-                let (token, why) = match (upstream.is_in_maintenance(stopped), held) {
-                    _ if upstream.holds(LeftOut::of(rules), stopped) => (
-                        "hold-timeout",
-                        "no backend may get it, unless one comes within `hold`",
-                    ),
-                    (true, _) => (MAINTENANCE, "every backend is stopped"),
-                    (false, true) => (
-                        "sticky-backend-out",
-                        "its session's backend is out, and `force` keeps it",
-                    ),
-                    (false, false) => ("no-backend", "no backend may get it"),
-                };
+                let (token, why) = why_nobody(upstream, rules, foresight);
                 self.refuse(503, token, why);
                 self.by = Some("nobody".to_owned());
             }
@@ -344,17 +340,16 @@ impl Draft {
                     .collect();
                 let more = match several.len() - names.len() {
                     0 => String::new(),
-                    more => format!(" or {more} more"),
+                    unnamed => format!(" or {unnamed} more"),
                 };
                 let policy = upstream.config().policy.token();
-                let (names, upstream) = (names.join(" or "), &upstream.name);
-                self.summary = format!("backend {names}{more} of upstream {upstream}, by {policy}");
+                self.summary = format!(
+                    "backend {}{more} of upstream {}, by {policy}",
+                    names.join(" or "),
+                    upstream.name
+                );
             }
         }
-    }
-
-    fn fail(&mut self, failure: Failure, why: &str) {
-        self.refuse(failure.status.as_u16(), failure.reason.token(), why);
     }
 
     fn refuse(&mut self, status: u16, token: &str, why: &str) {
@@ -372,6 +367,26 @@ impl Draft {
             text: why.to_owned(),
             location: None,
         });
+    }
+}
+
+/// The token and the sentence for a request that no member may get.
+fn why_nobody(
+    upstream: &Upstream,
+    rules: Option<&Rules>,
+    foresight: &Foresight<'_>,
+) -> (&'static str, &'static str) {
+    let stopped = rules.map_or(&[][..], Rules::stopped);
+    if upstream.holds(LeftOut::of(rules), stopped) {
+        let why = "no backend may get it, unless one comes within `hold`";
+        ("hold-timeout", why)
+    } else if upstream.is_in_maintenance(stopped) {
+        (MAINTENANCE, "every backend is stopped")
+    } else if matches!(foresight.decision, Some(Err(_))) {
+        let why = "its session's backend is out, and `force` keeps it";
+        ("sticky-backend-out", why)
+    } else {
+        ("no-backend", "no backend may get it")
     }
 }
 
@@ -401,22 +416,20 @@ fn follow(site: &Site, rules: Option<&Rules>, forward: &Forward<'_>) -> Vec<Stri
     if let Some(reason) = forward.outgoing.dropped {
         then.push(format!("{reason} is counted: a field was dropped"));
     }
-    match (&forward.outgoing.given_id, &site.server.request_id) {
-        (Some(_), _) => then.push("its id is the one that the trusted proxy gave it".to_owned()),
-        (None, Some(name)) => {
-            let id = RequestId::from_number(0);
-            then.push(format!("an id is made for {name}; here it is {id}"));
-        }
-        (None, None) => {}
+    if forward.outgoing.given_id.is_some() {
+        then.push("its id is the one that the trusted proxy gave it".to_owned());
+    } else if let Some(name) = &site.server.request_id {
+        let id = RequestId::from_number(0);
+        then.push(format!("an id is made for {name}; here it is {id}"));
     }
     if upstream.members.len() > 1 {
         let policy = upstream.config().policy.token();
-        let equal = match upstream.config().policy {
+        let among_equals = match upstream.config().policy {
             Policy::LeastInFlight => "; equally busy ones take turns by weight",
             Policy::RoundRobin | Policy::Sessions | Policy::Traffic | Policy::Hash => "",
         };
         then.push(format!(
-            "a backend is picked, by {policy} unless a session decides{equal}"
+            "a backend is picked, by {policy} unless a session decides{among_equals}"
         ));
     }
     if let Some((hold, _)) = upstream.hold() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_tls::TicketKeys;
-use catamaran_upstream::Backend;
+
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -119,12 +119,13 @@ impl Offer {
             None,
         )?;
         let overrides = {
-            let overrides = shared.control.lock();
+            let in_force = shared.control.lock();
+            // Frozen under the lock: no change comes between this copy and the freeze.
             shared.control.freeze(true);
-            if overrides.is_empty() {
+            if in_force.is_empty() {
                 Vec::new()
             } else {
-                serde_json::to_vec(&*overrides)?
+                serde_json::to_vec(&*in_force)?
             }
         };
         let offer = Self {
@@ -147,47 +148,49 @@ impl Offer {
     /// # Errors
     /// [`HandoverError`]; this process goes on serving as before.
     pub fn send_and_wait(mut self, limit: Duration) -> Result<TakenListeners, HandoverError> {
-        let failed = |errno, limit| match errno {
-            Errno::PIPE | Errno::CONNRESET => HandoverError::Ended,
-            Errno::AGAIN => HandoverError::Late { limit },
-            errno => HandoverError::Channel(errno.into()),
-        };
-        let mut answer = [0; ANSWER_MAX];
-        let mut hear = |limit| {
-            let limited = set_socket_timeout(&self.channel, Timeout::Recv, Some(limit));
-            let heard =
-                limited.and_then(|()| recv(&self.channel, &mut answer[..], RecvFlags::empty()));
-            let (length, _) = heard.map_err(|errno| failed(errno, limit))?;
-            Ok::<_, HandoverError>(answer[..length].to_vec())
-        };
-        match &hear(limit.min(ASKED_IN))?[..] {
+        match &receive(&self.channel, limit.min(ASKED_IN))?[..] {
+            // An empty message stands for the end of the channel.
             [] => return Err(HandoverError::Ended),
             [VERSION, ASK] => {}
             _ => return Err(HandoverError::Channel(unintelligible())),
         }
-        let limited = set_socket_timeout(&self.channel, Timeout::Send, Some(limit));
-        limited.map_err(|errno| failed(errno, limit))?;
-        offer(
-            &self.channel,
-            &self.listeners,
-            [
-                (OVERRIDES, &self.overrides[..]),
-                (MEMBERS, &self.members[..]),
-                (NAMES, &self.names[..]),
-            ],
-            &self.tickets,
-        )
-        .map_err(|errno| failed(errno, limit))?;
-        match &hear(limit)?[..] {
+        let texts = [
+            (OVERRIDES, &self.overrides[..]),
+            (MEMBERS, &self.members[..]),
+            (NAMES, &self.names[..]),
+        ];
+        set_socket_timeout(&self.channel, Timeout::Send, Some(limit))
+            .and_then(|()| send_all(&self.channel, &self.listeners, texts, &self.tickets))
+            .map_err(|errno| failed(errno, limit))?;
+        match &receive(&self.channel, limit)?[..] {
             [] => Err(HandoverError::Ended),
-            [VERSION, READY, taken @ ..] if taken.len() == self.listeners.len() => {
+            // A byte for each listener: 1 if the new process accepts there.
+            [VERSION, READY, flags @ ..] if flags.len() == self.listeners.len() => {
                 self.taken = true;
-                let both = std::mem::take(&mut self.listeners).into_iter().zip(taken);
-                let taken = both.filter_map(|(listener, &taken)| (taken == 1).then_some(listener));
-                Ok(TakenListeners(taken.collect()))
+                let mut flags = flags.iter();
+                let mut listeners = std::mem::take(&mut self.listeners);
+                listeners.retain(|_| flags.next() == Some(&1));
+                Ok(TakenListeners(listeners))
             }
             _ => Err(HandoverError::Channel(unintelligible())),
         }
+    }
+}
+
+/// Receives one message of the new process, within `limit`.
+fn receive(channel: &OwnedFd, limit: Duration) -> Result<Vec<u8>, HandoverError> {
+    let mut message = [0; ANSWER_MAX];
+    let (length, _) = set_socket_timeout(channel, Timeout::Recv, Some(limit))
+        .and_then(|()| recv(channel, &mut message[..], RecvFlags::empty()))
+        .map_err(|errno| failed(errno, limit))?;
+    Ok(message[..length].to_vec())
+}
+
+fn failed(errno: Errno, limit: Duration) -> HandoverError {
+    match errno {
+        Errno::PIPE | Errno::CONNRESET => HandoverError::Ended,
+        Errno::AGAIN => HandoverError::Late { limit },
+        errno => HandoverError::Channel(errno.into()),
     }
 }
 
@@ -197,32 +200,31 @@ fn members(shared: &FrontState) -> Vec<u8> {
     if records.is_empty() {
         return Vec::new();
     }
-    let written = serde_json::to_vec(&records);
-    written
-        .inspect_err(|error| {
-            tracing::error!(%error, "members that were found cannot be handed over: their sources are asked");
-        })
-        .unwrap_or_default()
+    serde_json::to_vec(&records).unwrap_or_else(|error| {
+        tracing::error!(%error, "members that were found cannot be handed over: their sources are asked");
+        Vec::new()
+    })
 }
 
 /// The last resolved addresses of backends' names, as JSON.
 fn names(shared: &FrontState) -> serde_json::Result<Vec<u8>> {
-    let site = shared.site.load();
-    let record = |backend: &Arc<Backend>| {
-        let resolution = backend.resolution()?;
-        let age_s = resolution.age?.as_secs();
-        let (host, addresses) = (resolution.host, resolution.addresses);
-        Some(NameRecord {
-            host,
-            addresses,
-            age_s,
-        })
-    };
-    serde_json::to_vec(&site.backends().filter_map(record).collect::<Vec<_>>())
+    let mut records = Vec::new();
+    for backend in shared.site.load().backends() {
+        if let Some(resolution) = backend.resolution()
+            && let Some(age) = resolution.age
+        {
+            records.push(NameRecord {
+                host: resolution.host,
+                addresses: resolution.addresses,
+                age_s: age.as_secs(),
+            });
+        }
+    }
+    serde_json::to_vec(&records)
 }
 
 /// Sends the listeners, texts and ticket keys, then the end message. A long text is split over several messages.
-fn offer(
+fn send_all(
     channel: &OwnedFd,
     listeners: &[Arc<Listener>],
     texts: [(u8, &[u8]); 3],
@@ -242,8 +244,8 @@ fn offer(
         }
         let acceptors = listener.acceptors();
         let sockets: Vec<BorrowedFd<'_>> = acceptors.iter().map(|it| it.as_fd()).collect();
-        for sockets in sockets.chunks(SOCKETS_MAX) {
-            send_with(channel, &message, sockets)?;
+        for chunk in sockets.chunks(SOCKETS_MAX) {
+            send_with(channel, &message, chunk)?;
         }
     }
     for (kind, text) in texts {
@@ -326,7 +328,7 @@ mod tests {
             (MEMBERS, &b""[..]),
             (NAMES, &b""[..]),
         ];
-        offer(&channel, &listeners, texts, &tickets).expect("sent");
+        send_all(&channel, &listeners, texts, &tickets).expect("sent");
         let mut inheritance = Inheritance::receive(theirs).expect("received");
         assert_eq!(inheritance.overrides_as_json(), overrides);
         let received = inheritance.ticket_keys("www").expect("keys");

@@ -132,9 +132,10 @@ impl Inheritance {
     pub(crate) fn names(&self) -> Vec<HeldName> {
         let lost = "where names led before the upgrade is lost: they are resolved anew";
         let records: Vec<NameRecord> = read(&self.names, lost).unwrap_or_default();
-        let held =
-            |it: &NameRecord| remember(&it.host, &it.addresses, Duration::from_secs(it.age_s));
-        records.iter().map(held).collect()
+        let records = records.iter();
+        records
+            .map(|it| remember(&it.host, &it.addresses, Duration::from_secs(it.age_s)))
+            .collect()
     }
 
     /// The JSON of the previous process's overrides, for tests.
@@ -173,18 +174,20 @@ impl Inheritance {
 }
 
 impl InheritedListener {
+    /// Whether `address` in a configuration means this listener: its configured address, or the one that the system
+    /// chose for it.
     fn is_at(&self, address: &ListenAddress) -> bool {
-        let bound = || {
-            SockRef::from(self.sockets.first()?)
-                .local_addr()
-                .ok()?
-                .as_socket()
+        let Some(socket) = self.sockets.first() else {
+            return false;
         };
-        match address {
-            _ if self.address == *address => !self.sockets.is_empty(),
-            ListenAddress::Tcp(asked) => bound() == Some(*asked),
-            ListenAddress::Unix(_) => false,
+        if self.address == *address {
+            return true;
         }
+        let ListenAddress::Tcp(wanted) = address else {
+            return false;
+        };
+        let bound = SockRef::from(socket).local_addr().ok();
+        bound.and_then(|bound| bound.as_socket()) == Some(*wanted)
     }
 }
 
@@ -194,21 +197,24 @@ fn read<T: DeserializeOwned>(json: &[u8], lost: &str) -> Option<T> {
     if json.is_empty() {
         return None;
     }
-    let read = serde_json::from_slice(json);
-    read.inspect_err(|error| tracing::error!(%error, "{lost}"))
+    serde_json::from_slice(json)
+        .inspect_err(|error| tracing::error!(%error, "{lost}"))
         .ok()
 }
 
+/// Receives a message with its sockets. Returns its length; 0 if the other process has ended.
 fn receive_with(channel: &OwnedFd, message: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut message = [IoSliceMut::new(message)];
-    let received = recvmsg(channel, &mut message, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let sockets = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
-        _ => None,
-    });
-    Ok((received.bytes, sockets.flatten().collect()))
+    let mut buffers = [IoSliceMut::new(message)];
+    let received = recvmsg(channel, &mut buffers, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut sockets = Vec::new();
+    for ancillary in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = ancillary {
+            sockets.extend(rights);
+        }
+    }
+    Ok((received.bytes, sockets))
 }
 
 fn decode_address(kind: u8, address: &[u8]) -> Option<ListenAddress> {

@@ -18,6 +18,7 @@ use crate::log_target::{END_MAX, LOOK_EVERY, LogTarget, Progress};
 #[derive(Clone)]
 pub struct LineQueue(Arc<Handle>);
 
+/// Closes the queue when the last clone of the log is dropped; the thread has a reference of its own.
 struct Handle(Arc<Queue>);
 
 struct Queue {
@@ -64,10 +65,10 @@ impl LineQueue {
             dropped: AtomicU64::new(0),
             lost: AtomicU64::new(0),
         });
-        let of_thread = Arc::clone(&queue);
+        let queue_of_thread = Arc::clone(&queue);
         std::thread::Builder::new()
             .name("log".into())
-            .spawn(move || of_thread.write_to(target))?;
+            .spawn(move || queue_of_thread.write_to(target))?;
         Ok(Self(Arc::new(Handle(queue))))
     }
 
@@ -103,15 +104,15 @@ impl LineQueue {
     pub fn finish(&self) -> bool {
         let queue = self.queue();
         let mut state = queue.lock();
-        let mut looks = END_MAX.as_millis() / LOOK_EVERY.as_millis();
+        let mut looks_left = END_MAX.as_millis() / LOOK_EVERY.as_millis();
         loop {
             if state.is_idle {
                 return true;
             }
-            if looks == 0 || queue.progress.is_stuck() {
+            if looks_left == 0 || queue.progress.is_stuck() {
                 return false;
             }
-            looks -= 1;
+            looks_left -= 1;
             let waited = queue.idle.wait_timeout(state, LOOK_EVERY);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -152,11 +152,11 @@ impl Listener {
     /// Whether `address` in a configuration means this listener: its configured address, or the one
     /// that the system chose for it.
     pub(crate) fn is_at(&self, address: &ListenAddress) -> bool {
-        self.config.load().address == *address
-            || matches!(
-                (&self.address, address),
-                (BoundAddress::Tcp(bound), ListenAddress::Tcp(asked)) if bound == asked
-            )
+        let is_bound_there = match (&self.address, address) {
+            (BoundAddress::Tcp(bound), ListenAddress::Tcp(wanted)) => bound == wanted,
+            _ => false,
+        };
+        is_bound_there || self.config.load().address == *address
     }
 
     pub(crate) fn drain(&self) -> &Drain {

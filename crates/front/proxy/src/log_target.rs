@@ -38,7 +38,8 @@ impl LogTarget {
     /// umask. A FIFO needs no reader, neither to be opened nor to be written to.
     pub(crate) fn append_to(path: &Path, mode: u32) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        if path.metadata().is_ok_and(|is| is.file_type().is_fifo()) {
+        let metadata = path.metadata();
+        if metadata.is_ok_and(|metadata| metadata.file_type().is_fifo()) {
             // Opened for reading, too: that does not wait for a reader (fifo(7)).
             let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
             options.read(true).write(true).custom_flags(flags);
@@ -59,21 +60,21 @@ impl LogTarget {
             // Ends the line that was cut, so that the next one can be read.
             self.is_torn = progress.during(|| self.write_some(b"\n")).is_err();
         }
-        let mut rest = lines;
-        while !rest.is_empty() {
-            let chunk = &rest[..rest.len().min(CHUNK)];
+        let mut unwritten = lines;
+        while !unwritten.is_empty() {
+            let chunk = &unwritten[..unwritten.len().min(CHUNK)];
             let error = match progress.during(|| self.write_some(chunk)) {
-                Ok(written @ 1..) => {
-                    self.is_torn = rest[written - 1] != b'\n';
-                    rest = &rest[written..];
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(written) => {
+                    self.is_torn = unwritten[written - 1] != b'\n';
+                    unwritten = &unwritten[written..];
                     continue;
                 }
-                Ok(0) => io::ErrorKind::WriteZero.into(),
                 Err(error) => error,
             };
             return Err(WriteFailure {
                 error,
-                lost: memchr::memchr_iter(b'\n', rest).count() as u64,
+                lost: memchr::memchr_iter(b'\n', unwritten).count() as u64,
             });
         }
         Ok(())
@@ -93,15 +94,16 @@ pub(crate) fn when_there_is_room(
     target: &impl AsFd,
     mut write: impl FnMut() -> io::Result<usize>,
 ) -> io::Result<usize> {
-    let mut end = None;
+    // The clock is asked only if the target is full.
+    let mut deadline = None;
     loop {
         match write() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let end = *end.get_or_insert_with(|| Instant::now() + FULL_PATIENCE);
-                wait_for_room(target, end)?;
+                let end = deadline.get_or_insert_with(|| Instant::now() + FULL_PATIENCE);
+                wait_for_room(target, *end)?;
             }
-            written => return written,
+            result => return result,
         }
     }
 }
@@ -122,7 +124,8 @@ fn wait_for_room(target: &impl AsFd, end: Instant) -> io::Result<()> {
             }
             // A signal, such as that which opens the log anew.
             Err(Errno::INTR) => {}
-            polled => return polled.map(|_| ()).map_err(io::Error::from),
+            Ok(_) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
         }
     }
 }

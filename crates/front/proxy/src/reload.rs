@@ -76,10 +76,11 @@ impl fmt::Display for ReloadReport {
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, what: &str, items: &[impl fmt::Display]) -> fmt::Result {
+/// Appends `, added a, and b`, for example; nothing without items.
+fn list(f: &mut fmt::Formatter<'_>, verb: &str, items: &[impl fmt::Display]) -> fmt::Result {
     for (index, item) in items.iter().enumerate() {
-        let before = if index == 0 { what } else { "and" };
-        write!(f, ", {before} {item}")?;
+        let word = if index == 0 { verb } else { "and" };
+        write!(f, ", {word} {item}")?;
     }
     Ok(())
 }
@@ -114,33 +115,31 @@ impl Running {
         let ports = Ipv4Ports::of(&config);
         let bind = |address: &ListenAddress| self.bind(address, &ports, &listeners);
         let plan = ReloadPlan::new(&listeners, config.listeners, bind).map_err(StartError::Bind)?;
-        let adopted = self.adopt(plan.added, &profiles);
-        let adopted = adopted.map_err(ReloadError::Worker)?;
-        let traced = self.shared.traces.follow(config.trace.as_ref());
-        traced.map_err(StartError::Worker)?;
-        self.shared
-            .access_log
-            .switch(log)
-            .map_err(StartError::AccessLog)?;
+        let adopted = self
+            .adopt(plan.added, &profiles)
+            .map_err(ReloadError::Worker)?;
+        let trace = config.trace.as_ref();
+        (self.shared.traces.follow(trace)).map_err(StartError::Worker)?;
+        (self.shared.access_log.switch(log)).map_err(StartError::AccessLog)?;
 
+        // From here on nothing can fail.
         let known: HashSet<*const Backend> = before.backends().map(Arc::as_ptr).collect();
         replaced.retain(|backend| known.contains(&Arc::as_ptr(backend)));
         let mut report = ReloadReport::of_backends(&known, &site, &replaced);
         report.at_next_start = at_next_start;
         site.say_clients_max(Some(&before));
-        let site = self.shared.control.settle(&site, &mut overrides);
-        site.configure();
-        self.shared.site.store(Arc::new(site));
+        let settled = self.shared.control.settle(&site, &mut overrides);
+        settled.configure();
+        self.shared.site.store(Arc::new(settled));
         self.shared.control.discovered.follow(&sources, &own);
         drop(overrides);
         self.ask_sources(sources);
         if let (Some(admin), Some(config)) = (&self.admin, config.admin) {
             admin.configure(config);
         }
-        let site = self.shared.site.load();
-        self.shared.retired.add(&replaced, &site);
+        self.shared.retired.add(&replaced, &self.shared.site.load());
         let added = self.assign(adopted);
-        *listeners = order(plan.order, &listeners, added, &profiles, &mut report);
+        *listeners = in_order(plan.order, &listeners, added, &profiles, &mut report);
         for removed in plan.removed {
             self.remove(&removed);
             report.listeners_removed.push(removed.address().clone());
@@ -176,16 +175,18 @@ impl Running {
 
     /// Keys of settings that differ from those in use and take effect only at the next start.
     fn at_next_start(&self, config: &Config) -> Vec<&'static str> {
-        let has_admin = match (&self.admin, &config.admin) {
+        let is_same_admin = match (&self.admin, &config.admin) {
             (Some(admin), Some(config)) => admin.stays(config),
             (admin, config) => admin.is_none() && config.is_none(),
         };
-        let settings = [
-            ("workers", config.server.workers.get() == self.workers.len()),
-            ("admin", has_admin),
-        ];
-        let differs = |(setting, same): (&'static str, bool)| (!same).then_some(setting);
-        settings.into_iter().filter_map(differs).collect()
+        let mut keys = Vec::new();
+        if config.server.workers.get() != self.workers.len() {
+            keys.push("workers");
+        }
+        if !is_same_admin {
+            keys.push("admin");
+        }
+        keys
     }
 
     /// Binds a new listener. If its address is in use, waits until listeners that earlier reloads removed are closed,
@@ -201,23 +202,25 @@ impl Running {
             Err(BindError::InUse { .. }) if self.wait_for_leaving() => bind(),
             bound => bound,
         };
-        bound.map_err(|error| match (error, taker(address, present)) {
-            (BindError::InUse { address }, Some(by)) => BindError::TakenByBoth { address, by },
-            (error, _) => error,
-        })
+        match (bound, listener_of_both(address, present)) {
+            (Err(BindError::InUse { address }), Some(by)) => {
+                Err(BindError::TakenByBoth { address, by })
+            }
+            (bound, _) => bound,
+        }
     }
 
     /// Waits until the sockets of removed listeners are closed, at most [`LEAVING_MAX`]; `false` if there were none.
     fn wait_for_leaving(&self) -> bool {
         let mut leaving = self.leaving();
         leaving.retain(|socket| socket.strong_count() > 0);
-        let any = !leaving.is_empty();
+        let were_there = !leaving.is_empty();
         let limit = Instant::now() + LEAVING_MAX;
         while !leaving.is_empty() && Instant::now() < limit {
             thread::park_timeout(LEAVING_PAUSE);
             leaving.retain(|socket| socket.strong_count() > 0);
         }
-        any
+        were_there
     }
 
     fn leaving(&self) -> MutexGuard<'_, Vec<Weak<Acceptor>>> {
@@ -225,9 +228,9 @@ impl Running {
     }
 
     /// Counts a refused configuration, and keeps the reason until a configuration is applied.
-    pub fn note_refused_reload(&self, why: String) {
+    pub fn note_refused_reload(&self, reason: String) {
         self.shared.counters.reload(false);
-        self.shared.control.note_reload(Some(why));
+        self.shared.control.note_reload(Some(reason));
     }
 }
 
@@ -253,18 +256,19 @@ impl ReloadReport {
 }
 
 /// The address of a listener on `[::]` that has the same port as an IPv4 address, and so may have taken it.
-fn taker(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
+fn listener_of_both(address: &ListenAddress, present: &[Arc<Listener>]) -> Option<String> {
     let ListenAddress::Tcp(SocketAddr::V4(wanted)) = address else {
         return None;
     };
-    present
-        .iter()
-        .find_map(|listener| match listener.address() {
-            BoundAddress::Tcp(SocketAddr::V6(at)) if at.ip().is_unspecified() => {
-                (at.port() == wanted.port()).then(|| at.to_string())
-            }
-            _ => None,
-        })
+    for listener in present {
+        if let BoundAddress::Tcp(SocketAddr::V6(bound)) = listener.address()
+            && bound.ip().is_unspecified()
+            && bound.port() == wanted.port()
+        {
+            return Some(bound.to_string());
+        }
+    }
+    None
 }
 
 /// Which listeners a reload keeps, adds and removes.
@@ -284,27 +288,30 @@ enum ListenerPlace {
 }
 
 /// Returns the listeners of the new configuration, in its order; gives those that stay their new settings.
-fn order(
-    order: Vec<ListenerPlace>,
+fn in_order(
+    places: Vec<ListenerPlace>,
     before: &[Arc<Listener>],
     added: Vec<Arc<Listener>>,
     profiles: &Profiles,
     report: &mut ReloadReport,
 ) -> Vec<Arc<Listener>> {
     let mut added = added.into_iter();
-    let place = |place| match place {
-        ListenerPlace::Kept(index, config) => {
-            let listener = &before[index];
-            let tls = tls::of_listener(profiles, &config);
-            listener.configure(*config, tls);
-            report.listeners_kept += 1;
-            Some(Arc::clone(listener))
+    let mut listeners = Vec::with_capacity(places.len());
+    for place in places {
+        match place {
+            ListenerPlace::Kept(index, config) => {
+                let listener = &before[index];
+                let tls = tls::of_listener(profiles, &config);
+                listener.configure(*config, tls);
+                report.listeners_kept += 1;
+                listeners.push(Arc::clone(listener));
+            }
+            ListenerPlace::Added => listeners.extend(added.next().inspect(|listener| {
+                report.listeners_added.push(listener.address().clone());
+            })),
         }
-        ListenerPlace::Added => added.next().inspect(|listener| {
-            report.listeners_added.push(listener.address().clone());
-        }),
-    };
-    order.into_iter().filter_map(place).collect()
+    }
+    listeners
 }
 
 impl ReloadPlan {
@@ -315,18 +322,21 @@ impl ReloadPlan {
         wanted: Vec<ListenerConfig>,
         bind: impl Fn(&ListenAddress) -> Result<BoundListener, BindError>,
     ) -> Result<Self, BindError> {
-        let mut left: Vec<usize> = (0..present.len()).collect();
+        let mut unmatched: Vec<usize> = (0..present.len()).collect();
         let mut order = Vec::with_capacity(wanted.len());
         let mut added = AddedListeners(Vec::new());
         for config in wanted {
             let is_at = |&index: &usize| present[index].is_at(&config.address);
-            let is_same =
-                |index: &usize| is_at(index) && present[*index].config().name == config.name;
-            // With port 0 several may have one address.
-            let identical = left.iter().position(is_same);
-            let same = identical.or_else(|| left.iter().position(is_at));
+            let has_name = |&index: &usize| present[index].config().name == config.name;
+            // With port 0 several may have one address; then the one with the same name is preferred.
+            let same = (unmatched.iter())
+                .position(|index| is_at(index) && has_name(index))
+                .or_else(|| unmatched.iter().position(is_at));
             match same {
-                Some(at) => order.push(ListenerPlace::Kept(left.remove(at), Box::new(config))),
+                Some(position) => {
+                    let index = unmatched.remove(position);
+                    order.push(ListenerPlace::Kept(index, Box::new(config)));
+                }
                 None => {
                     let bound = bind(&config.address)?;
                     added.0.push((config, bound));
@@ -337,7 +347,7 @@ impl ReloadPlan {
         Ok(Self {
             order,
             added: std::mem::take(&mut added.0),
-            removed: left
+            removed: unmatched
                 .into_iter()
                 .map(|index| Arc::clone(&present[index]))
                 .collect(),

@@ -114,15 +114,15 @@ pub fn start_inheriting(
     let count = config.server.workers.get();
     let ports = Ipv4Ports::of(&config);
     let (sources, own) = (SourcedUpstream::all(&config), own_addresses(&config));
-    // Held until the site's backends have them.
+    // The backends of the site find these addresses as long as they are held.
     let _names = inheritance.names();
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
     site.say_clients_max(None);
     let overrides = inheritance.overrides();
     let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
-    let key_lines = tls::open_key_log(config.server.tls_key_log.as_deref());
-    let key_lines = key_lines.map_err(StartError::KeyLog)?;
+    let key_lines =
+        tls::open_key_log(config.server.tls_key_log.as_deref()).map_err(StartError::KeyLog)?;
     let key_log = key_lines.clone().map(KeyLog::new);
     let known = |profile: &str| inheritance.ticket_keys(profile);
     let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log.as_ref())?;
@@ -153,17 +153,17 @@ pub fn start_inheriting(
         drain: Drain::default(),
     });
     let mut running = Running::spawn(&shared, count).map_err(StartError::Worker)?;
-    let followed = running.find_members(sources, &own, inheritance.members());
-    let profiles = shared.profiles.load();
-    let adopted = followed.and_then(|()| running.adopt(bound, &profiles));
-    let started = adopted.and_then(|adopted| {
+    let prepare = || {
+        running.find_members(sources, &own, inheritance.members())?;
+        let adopted = running.adopt(bound, &shared.profiles.load())?;
         shared.access_log.switch(log)?;
         shared.traces.follow(config.trace.as_ref())?;
         watch::start(&shared)?;
         let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
-        Ok((adopted, config.admin.map(start_admin).transpose()?))
-    });
-    match started {
+        let admin = config.admin.map(start_admin).transpose()?;
+        Ok((adopted, admin))
+    };
+    match prepare() {
         Ok((adopted, admin)) => {
             *running.listeners() = running.assign(adopted);
             running.admin = admin;
@@ -184,14 +184,15 @@ fn bind_all(
     workers: usize,
     inheritance: &mut Inheritance,
 ) -> Result<Vec<(ListenerConfig, BoundListener)>, BindError> {
-    let bind = |listener: ListenerConfig| {
-        let sockets = match inheritance.take(&listener.address) {
-            Some(sockets) => listener::inherit(&listener.address, sockets, workers)?,
-            None => listener::bind(&listener.address, ports, workers)?,
+    let mut bound = Vec::with_capacity(listeners.len());
+    for config in listeners {
+        let listener = match inheritance.take(&config.address) {
+            Some(sockets) => listener::inherit(&config.address, sockets, workers)?,
+            None => listener::bind(&config.address, ports, workers)?,
         };
-        Ok((listener, sockets))
-    };
-    listeners.into_iter().map(bind).collect()
+        bound.push((config, listener));
+    }
+    Ok(bound)
 }
 
 /// The sockets of the admin listener, if there is to be one.
@@ -203,14 +204,15 @@ fn bind_admin(
     let Some(admin) = admin else {
         return Ok(Vec::new());
     };
-    let bind = |address: &ListenAddress| {
-        let sockets = match inheritance.take(address) {
+    let mut bound = Vec::with_capacity(admin.addresses.len());
+    for address in &admin.addresses {
+        let listener = match inheritance.take(address) {
             Some(sockets) => listener::inherit(address, sockets, 1)?,
             None => listener::bind_as(address, ports, 1, admin.socket_mode)?,
         };
-        Ok((address.clone(), sockets))
-    };
-    admin.addresses.iter().map(bind).collect()
+        bound.push((address.clone(), listener));
+    }
+    Ok(bound)
 }
 
 impl Running {
@@ -382,7 +384,7 @@ impl Running {
     ) -> io::Result<AdoptedListeners> {
         let mut adopted = AdoptedListeners {
             listeners: Vec::with_capacity(bound.len()),
-            hands: self.workers.iter().map(|_| Vec::new()).collect(),
+            assignments: self.workers.iter().map(|_| Vec::new()).collect(),
         };
         for (config, bound) in bound {
             let address = bound.address.clone();
@@ -393,7 +395,7 @@ impl Running {
                 // Sockets join the event loop of the runtime they are adopted in.
                 let _entered = self.workers[worker].runtime.enter();
                 let acceptor = listener.add(Acceptor::adopt(socket, &address)?);
-                adopted.hands[worker].push((Arc::clone(&listener), acceptor));
+                adopted.assignments[worker].push((Arc::clone(&listener), acceptor));
             }
             adopted.listeners.push(listener);
         }
@@ -402,8 +404,8 @@ impl Running {
 
     /// Gives the workers their sockets, from which they then accept.
     pub(crate) fn assign(&self, adopted: AdoptedListeners) -> Vec<Arc<Listener>> {
-        for (worker, hand) in self.workers.iter().zip(adopted.hands) {
-            if worker.assignments.blocking_send(hand).is_err() {
+        for (worker, sockets) in self.workers.iter().zip(adopted.assignments) {
+            if worker.assignments.blocking_send(sockets).is_err() {
                 tracing::error!(
                     "a worker's thread has ended; new clients in its queue are not served"
                 );
@@ -416,7 +418,7 @@ impl Running {
 /// New listeners, and for each worker the sockets that it will accept from.
 pub(crate) struct AdoptedListeners {
     listeners: Vec<Arc<Listener>>,
-    hands: Vec<Vec<Assignment>>,
+    assignments: Vec<Vec<Assignment>>,
 }
 
 impl RunningWorker {

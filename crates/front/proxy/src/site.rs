@@ -177,20 +177,16 @@ impl Site {
     /// Builds the next site, with these overrides of members. Upstreams whose members do not change are shared with
     /// this one.
     pub(crate) fn controlled(&self, overrides: &Overrides) -> Self {
-        let upstream = |upstream: &Arc<Upstream>| {
-            let wanted = overrides.controls_of(upstream);
-            let same = upstream
-                .members
-                .iter()
-                .zip(&wanted)
-                .all(|(member, wanted)| member.controls == *wanted);
-            if same {
+        let mut upstreams = Vec::with_capacity(self.upstreams.len());
+        for upstream in &self.upstreams {
+            let controls = overrides.controls_of(upstream);
+            let present = upstream.members.iter().map(|member| &member.controls);
+            upstreams.push(if present.eq(&controls) {
                 Arc::clone(upstream)
             } else {
-                Arc::new(upstream.controlled(&wanted))
-            }
-        };
-        let upstreams = self.upstreams.iter().map(upstream).collect();
+                Arc::new(upstream.controlled(&controls))
+            });
+        }
         self.with_upstreams(upstreams)
     }
 
@@ -201,36 +197,31 @@ impl Site {
         mut found: HashMap<String, Vec<BackendConfig>>,
         reusable: &mut HashMap<String, Vec<Arc<Backend>>>,
     ) -> Self {
-        let upstream = |upstream: &Arc<Upstream>| match found.remove(&upstream.name) {
-            Some(found) if found != upstream.config.found => {
-                Arc::new(upstream.with_found(found, reusable))
-            }
-            _ => Arc::clone(upstream),
-        };
-        let upstreams = self.upstreams.iter().map(upstream).collect();
+        let mut upstreams = Vec::with_capacity(self.upstreams.len());
+        for upstream in &self.upstreams {
+            upstreams.push(match found.remove(&upstream.name) {
+                Some(members) if members != upstream.config.found => {
+                    Arc::new(upstream.with_found(members, reusable))
+                }
+                _ => Arc::clone(upstream),
+            });
+        }
         self.with_upstreams(upstreams).fitted()
     }
 
     /// Replaces the routes that discovered members bring by `found`. Returns this site unchanged if these routes and
     /// the members of `before` are the same; other members have other indices, which routes refer to.
     pub(crate) fn with_routes(self, before: &Self, found: Vec<RouteConfig>) -> Self {
-        let routes = self.routes.given();
-        let had: Vec<&RouteConfig> = routes
-            .iter()
-            .map(|it| &it.config)
-            .filter(|it| it.found)
-            .collect();
-        let says = |it: &RouteConfig| (it.path.clone(), it.target.clone(), it.rules.clone());
-        let names = |site: &Self| {
-            let members = site.members().map(|it| it.name().to_owned());
-            members.collect::<Vec<_>>()
-        };
-        let same = had.iter().map(|it| says(it)).eq(found.iter().map(says));
-        if same && (found.is_empty() || names(&self) == names(before)) {
+        let given = self.routes.given().iter().map(|route| &route.config);
+        let (known, own): (Vec<_>, Vec<_>) = given.partition(|config| config.found);
+        let has_same_members = found.is_empty() || self.member_names().eq(before.member_names());
+        // Routes of members differ in these parts alone.
+        let parts = |it: &RouteConfig| (it.path.clone(), it.target.clone(), it.rules.clone());
+        let has_same_routes = known.into_iter().map(parts).eq(found.iter().map(parts));
+        if has_same_members && has_same_routes {
             return self;
         }
-        let own = routes.iter().map(|it| &it.config).filter(|it| !it.found);
-        let mut configs: Vec<RouteConfig> = own.cloned().collect();
+        let mut configs: Vec<RouteConfig> = own.into_iter().cloned().collect();
         add_routes(&mut configs, found);
         let index = |name: &str| self.upstreams.iter().position(|it| it.name == name);
         // An error cannot occur: all names of upstreams were known before.
@@ -255,6 +246,11 @@ impl Site {
         }
     }
 
+    /// The names of all members, in their order.
+    fn member_names(&self) -> impl Iterator<Item = &str> {
+        self.members().map(Member::name)
+    }
+
     fn with_upstreams(&self, upstreams: Vec<Arc<Upstream>>) -> Self {
         Self {
             upstreams,
@@ -268,23 +264,24 @@ impl Site {
     pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();
-        let followed = self.caches.iter().map(|cache| {
-            let mut cache = cache.clone();
-            if let Some(before) = before.cache(&cache.config.name) {
-                cache.follow(before);
+        let caches = self.caches.iter().map(|cache| {
+            let mut next = cache.clone();
+            if let Some(previous) = before.cache(&cache.config.name) {
+                next.follow(previous);
             }
-            cache
+            next
         });
-        self.caches = followed.collect();
+        self.caches = caches.collect();
         for upstream in &mut self.upstreams {
-            if let Some(before) = before.upstream(&upstream.name)
-                && let Some(upstream) = Arc::get_mut(upstream)
+            if let Some(previous) = before.upstream(&upstream.name)
+                // This site is not in force yet, so nobody shares its upstreams.
+                && let Some(own) = Arc::get_mut(upstream)
             {
-                upstream.follow_hold(before);
+                own.follow_hold(previous);
             }
         }
-        if let (Some(limits), Some(before)) = (&mut self.limits, &before.limits) {
-            Arc::make_mut(limits).follow(before);
+        if let (Some(own), Some(previous)) = (&mut self.limits, &before.limits) {
+            Arc::make_mut(own).follow(previous);
         }
     }
 
@@ -292,15 +289,14 @@ impl Site {
     /// same address, or of several with port 0 the one of the same name. `None` if a reload has removed it.
     pub(crate) fn listener(&self, accepted: &ListenerConfig) -> Option<usize> {
         let listeners = self.listeners.iter().enumerate();
-        let mut here = listeners.filter(|(_, it)| it.address == accepted.address);
-        let (first, only) = here.next()?;
-        let mut named = std::iter::once((first, only)).chain(here.clone());
-        match here.next() {
-            None => Some(first),
-            Some(_) => named
-                .find(|(_, it)| it.name == accepted.name)
-                .map(|(index, _)| index),
+        let mut at_address = listeners.filter(|(_, it)| it.address == accepted.address);
+        let (first, listener) = at_address.next()?;
+        let is_only = at_address.clone().next().is_none();
+        if is_only || listener.name == accepted.name {
+            return Some(first);
         }
+        let (index, _) = at_address.find(|(_, it)| it.name == accepted.name)?;
+        Some(index)
     }
 
     /// The cache with this name.
@@ -325,19 +321,23 @@ impl Site {
 
     /// Applies the site's settings to all its backends.
     pub(crate) fn configure(&self) {
-        self.upstreams.iter().for_each(|it| it.configure());
+        for upstream in &self.upstreams {
+            upstream.configure();
+        }
     }
 
+    /// The status of every backend.
     pub(crate) fn status(&self) -> Vec<BackendStatus> {
-        let of_upstream = |upstream: &Arc<Upstream>| {
-            let name = &upstream.name;
-            let of_member = |member: &Member| BackendStatus {
-                active: member.controls.activation == Activation::Active,
-                ..BackendStatus::of(name, member.name(), &member.backend)
-            };
-            upstream.members.iter().map(of_member).collect::<Vec<_>>()
-        };
-        self.upstreams.iter().flat_map(of_upstream).collect()
+        let mut statuses = Vec::new();
+        for upstream in &self.upstreams {
+            for member in &upstream.members {
+                statuses.push(BackendStatus {
+                    active: member.controls.activation == Activation::Active,
+                    ..BackendStatus::of(&upstream.name, member.name(), &member.backend)
+                });
+            }
+        }
+        statuses
     }
 
     /// Closes the worker's backend connections that were idle for too long, and frees cache entries that it no longer
@@ -389,11 +389,10 @@ impl Upstream {
         turns: Turns,
         retry_budget: Arc<SharedRetryBudget>,
     ) -> Self {
-        let speaks = |protocol| {
+        let speaks = |protocol| match &config.members {
             // Without members, the source tells what those to come may speak.
-            let may_come = || config.members.as_ref()?.may_speak(protocol).then_some(());
-            config.all().any(|it| it.protocol == protocol)
-                || members.is_empty() && may_come().is_some()
+            Some(source) if members.is_empty() => source.may_speak(protocol),
+            _ => config.all().any(|it| it.protocol == protocol),
         };
         Self {
             name: config.name.clone(),
@@ -420,13 +419,12 @@ impl Upstream {
             found,
             ..UpstreamConfig::clone(&self.config)
         };
-        let own = self.members.iter().take(config.backends.len()).cloned();
-        let member = |config: &BackendConfig| {
+        let mut members = self.members[..config.backends.len()].to_vec();
+        for found in &config.found {
             let mut none = Vec::new();
-            let known = reusable.get_mut(&config.name).unwrap_or(&mut none);
-            Member::new(&self.name, config, self.workers, known)
-        };
-        let members: Vec<Member> = own.chain(config.found.iter().map(member)).collect();
+            let known = reusable.get_mut(&found.name).unwrap_or(&mut none);
+            members.push(Member::new(&self.name, found, self.workers, known));
+        }
         let turns = Turns::new(&config, &members, self.workers);
         let retry_budget = Arc::clone(&self.retry_budget);
         let is_empty = members.is_empty();
@@ -451,13 +449,10 @@ impl Upstream {
 
     /// Builds this upstream with these controls, one for each member, in their order.
     fn controlled(&self, controls: &[Controls]) -> Self {
-        let both = self.members.iter().zip(controls);
-        let members: Vec<Member> = both
-            .map(|(member, &controls)| Member {
-                controls,
-                ..member.clone()
-            })
-            .collect();
+        let mut members = self.members.clone();
+        for (member, controls) in members.iter_mut().zip(controls) {
+            member.controls = *controls;
+        }
         let (config, workers) = (Arc::clone(&self.config), self.workers);
         let turns = self.turns.controlled(&config, &members, workers);
         let retry_budget = Arc::clone(&self.retry_budget);
@@ -481,12 +476,10 @@ impl Upstream {
 
     /// Applies the settings and controls of its members to their backends.
     fn configure(&self) {
-        let weighed = |member: &Member| (Arc::clone(&member.backend), member.controls.weight);
+        let with_weight = |member: &Member| (Arc::clone(&member.backend), member.controls.weight);
         let serves = |member: &&Member| member.controls.activation != Activation::Stopped;
-        let group = Group::new(
-            self.members.iter().filter(serves).map(weighed),
-            self.config.unwell_max,
-        );
+        let serving = self.members.iter().filter(serves);
+        let group = Group::new(serving.map(with_weight), self.config.unwell_max);
         for member in &self.members {
             let Member {
                 backend, settings, ..
@@ -544,6 +537,7 @@ impl Upstream {
             tried,
         };
         let decision = sticky.decide(facts.head, facts.own, &mut asking, &mut ())?;
+        // The policy counts this request, which its session has decided, against the member's turns.
         if let Some(member) = decision.member
             && decision.outcome == Outcome::Kept
             && self.members.len() > 1
@@ -592,9 +586,11 @@ impl Upstream {
 
     /// The `Set-Cookie` that the response gets if the request's session was not kept on its backend; else `None`.
     pub(crate) fn cookie(&self, choice: &Choice<'_>, secure: bool) -> Option<&Bytes> {
-        let kept = choice.decision?.outcome == Outcome::Kept;
-        let sticky = self.sticky.as_ref().filter(|_| !kept)?;
-        sticky.response_cookies.own(choice.member, secure)
+        if choice.decision?.outcome == Outcome::Kept {
+            return None;
+        }
+        let cookies = &self.sticky.as_ref()?.response_cookies;
+        cookies.own(choice.member, secure)
     }
 
     /// The hash key of the request; `None` if the policy is not `hash`, or if the request lacks the part to hash.
@@ -613,15 +609,15 @@ impl Upstream {
         tried: &[usize],
         now: Instant,
     ) -> Option<usize> {
-        let tried = &*facts.without(tried);
+        let excluded = &*facts.without(tried);
         let picked = match &self.members[..] {
-            [only] => (tried.is_empty() && only.share() > 0).then_some(0),
+            [only] => (excluded.is_empty() && only.share() > 0).then_some(0),
             members => {
                 let key = self.key(facts);
-                self.turns.pick(worker, members, tried, key, now)
+                self.turns.pick(worker, members, excluded, key, now)
             }
         };
-        if picked.is_none() && tried.is_empty() {
+        if picked.is_none() && excluded.is_empty() {
             self.want();
         }
         picked
@@ -636,11 +632,11 @@ pub(crate) fn add_routes(routes: &mut Vec<RouteConfig>, found: Vec<RouteConfig>)
         .filter(|it| it.hosts.is_empty() && it.is_prefix() && it.methods.is_empty())
         .map(RouteConfig::compared_path)
         .collect();
-    routes.extend(
-        found
-            .into_iter()
-            .filter(|it| !taken.contains(&it.compared_path())),
-    );
+    for route in found {
+        if !taken.contains(&route.compared_path()) {
+            routes.push(route);
+        }
+    }
 }
 
 /// The parts of a request on which the choice of a member depends.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -80,16 +80,12 @@ fn messages(faults: &[Fault]) -> String {
 /// # Errors
 /// Everything that is wrong with the profile.
 pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
-    let keys = keys_of(config, None);
-    // Faulty keys do not keep the faults of the other files from being reported.
-    let built = match &keys {
-        Ok(keys) => build(config, keys, None),
-        Err(_) => build(config, &keys_made().map_err(|fault| vec![fault])?, None),
-    };
-    match (keys, built) {
-        (Ok(_), built) => built.map(|built| built.warnings),
-        (Err(fault), Ok(_)) => Err(vec![fault]),
-        (Err(fault), Err(mut faults)) => {
+    match keys_of(config, None) {
+        Ok(keys) => build(config, &keys, None).map(|built| built.warnings),
+        // Faulty keys do not keep the faults of the other files from being reported.
+        Err(fault) => {
+            let other_keys = keys_made().map_err(|fault| vec![fault])?;
+            let mut faults = build(config, &other_keys, None).err().unwrap_or_default();
             faults.push(fault);
             Err(faults)
         }
@@ -114,7 +110,8 @@ pub(crate) fn profiles(
     known: impl Fn(&str) -> Option<Arc<TicketKeys>>,
     key_log: Option<&Arc<KeyLog>>,
 ) -> Result<Profiles, ProfileError> {
-    let profile = |config: &TlsConfig| {
+    let mut profiles = Profiles::with_capacity(configs.len());
+    for config in configs {
         let failed = |faults| ProfileError {
             name: config.name.clone(),
             faults,
@@ -131,13 +128,9 @@ pub(crate) fn profiles(
             built_of,
             refused: ArcSwapOption::empty(),
         };
-        Ok((config.name.clone(), Arc::new(live)))
-    };
-    let profiles: Profiles = configs.iter().map(profile).collect::<Result<_, _>>()?;
-    for name in listeners
-        .iter()
-        .filter_map(|listener| listener.tls.as_ref())
-    {
+        profiles.insert(config.name.clone(), Arc::new(live));
+    }
+    for name in listeners.iter().flat_map(|listener| &listener.tls) {
         // Its clients must not be served in clear.
         if !profiles.contains_key(name) {
             let fault = Fault {
@@ -160,14 +153,13 @@ pub(crate) fn profiles(
 /// The first profile that would do so.
 pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles, ProfileError> {
     for (name, profile) in &next {
-        let faults = served
-            .get(name)
-            .map(|served| expired(&served.current(), &profile.current()));
-        if let Some(faults @ [_, ..]) = faults.as_deref() {
-            return Err(ProfileError {
-                name: name.clone(),
-                faults: faults.to_vec(),
-            });
+        let Some(known) = served.get(name) else {
+            continue;
+        };
+        let faults = expired(&known.current(), &profile.current());
+        if !faults.is_empty() {
+            let name = name.clone();
+            return Err(ProfileError { name, faults });
         }
     }
     Ok(next)
@@ -177,21 +169,24 @@ pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles,
 /// would refuse a site that they accept at present.
 fn expired(served: &Profile, next: &Profile) -> Vec<Fault> {
     let now = SystemTime::now();
-    let (valid, next) = (served.certificates().iter(), next.certificates().iter());
-    let valid: Vec<_> = valid.filter(|it| it.not_after > now).collect();
-    let faults = next.enumerate().filter_map(|(index, next)| {
-        let (name, _) = (next.names.iter())
-            .filter(|_| next.not_after <= now)
-            .find_map(|name| Some((name, valid.iter().find(|it| it.names.contains(name))?)))?;
-        Some(Fault {
-            part: Part::Chain(index),
-            message: format!(
-                "the certificate of {name} has expired, and the one that is served has not"
-            ),
-            hint: "put a valid one there; a restart serves this one all the same".to_owned(),
-        })
-    });
-    faults.collect()
+    let served = served.certificates().iter();
+    let valid: Vec<_> = served.filter(|it| it.not_after > now).collect();
+    let mut faults = Vec::new();
+    for (index, certificate) in next.certificates().iter().enumerate() {
+        let mut names = certificate.names.iter();
+        if certificate.not_after <= now
+            && let Some(name) = names.find(|name| valid.iter().any(|it| it.names.contains(name)))
+        {
+            faults.push(Fault {
+                part: Part::Chain(index),
+                message: format!(
+                    "the certificate of {name} has expired, and the one that is served has not"
+                ),
+                hint: "put a valid one there; a restart serves this one all the same".to_owned(),
+            });
+        }
+    }
+    faults
 }
 
 /// The ticket keys of a profile: those of its file, else those that are `known`, else new ones.
@@ -210,19 +205,15 @@ fn keys_in(path: &Path) -> Result<Arc<TicketKeys>, Fault> {
         message: format!("{} {message}", path.display()),
         hint: hint.to_owned(),
     };
-    let make = "write three lines, each by `openssl rand -hex 48`";
-    let file = open(path).map_err(|error| fault(format!("cannot be read: {error}"), make))?;
+    let hint = "write three lines, each by `openssl rand -hex 48`";
+    let file = open(path).map_err(|error| fault(format!("cannot be read: {error}"), hint))?;
     if file.mode & 0o077 != 0 {
-        let message = format!(
-            "has the mode {:04o}: others could read every session",
-            file.mode & 0o7777
-        );
-        return Err(fault(
-            message,
-            "chmod 0600 it, and own it by the user of the front",
-        ));
+        let mode = file.mode & 0o7777;
+        let message = format!("has the mode {mode:04o}: others could read every session");
+        let hint = "chmod 0600 it, and own it by the user of the front";
+        return Err(fault(message, hint));
     }
-    TicketKeys::from_file(&file.pem.bytes).map_err(|wrong| fault(wrong, make))
+    TicketKeys::from_file(&file.pem.bytes).map_err(|message| fault(message, hint))
 }
 
 fn keys_made() -> Result<Arc<TicketKeys>, Fault> {
@@ -246,9 +237,10 @@ fn build(
 
 /// The ticket keys of each profile, with its name.
 pub(crate) fn ticket_keys(profiles: &Profiles) -> Vec<(String, Arc<TicketKeys>)> {
-    let keys =
-        |(name, profile): (&String, &Arc<LiveProfile>)| (name.clone(), Arc::clone(&profile.keys));
-    profiles.iter().map(keys).collect()
+    let profiles = profiles.iter();
+    profiles
+        .map(|(name, profile)| (name.clone(), profile.ticket_keys()))
+        .collect()
 }
 
 /// Opens the file to which the secrets of all sessions are appended, readable by its owner only; `None`: no path is
@@ -267,24 +259,25 @@ pub(crate) fn open_key_log(path: Option<&Path>) -> io::Result<Option<LineQueue>>
 
 /// Every certificate in use, with the name of its profile, sorted by that name.
 pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts)> {
-    let mut all: Vec<_> = profiles
-        .iter()
-        .flat_map(|(name, profile)| {
-            let certificates = profile.current().certificates().to_vec();
-            certificates.into_iter().map(|it| (name.clone(), it))
-        })
-        .collect();
-    all.sort_by(|one, other| one.0.cmp(&other.0));
-    all
+    let mut certificates = Vec::new();
+    for (name, profile) in profiles {
+        for certificate in profile.current().certificates() {
+            certificates.push((name.clone(), certificate.clone()));
+        }
+    }
+    // Stable, so that the certificates of a profile stay in the order of the file.
+    certificates.sort_by(|(one, _), (other, _)| one.cmp(other));
+    certificates
 }
 
 /// The names of the profiles, and for each whether its changed files were refused.
 pub(crate) fn refusals(profiles: &Profiles) -> Vec<(String, bool)> {
-    let refusal =
-        |(name, profile): (&String, &Arc<LiveProfile>)| (name.clone(), profile.refused().is_some());
-    let mut all: Vec<_> = profiles.iter().map(refusal).collect();
-    all.sort();
-    all
+    let profiles = profiles.iter();
+    let mut refusals: Vec<_> = profiles
+        .map(|(name, profile)| (name.clone(), profile.refused().is_some()))
+        .collect();
+    refusals.sort();
+    refusals
 }
 
 /// The TLS profile of a listener; `None`: it serves clear text. [`profiles`] has checked that the named one exists.
@@ -309,28 +302,28 @@ impl LiveProfile {
     /// Reads the files again and replaces the profile; returns warnings. If the files have faults, the profile in use
     /// stays.
     pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
-        let keys = match &self.config.ticket_keys_file {
-            Some(path) => keys_in(path).map(Some),
-            None => Ok(None),
-        };
-        let fresh = build(&self.config, &self.keys, self.key_log.as_ref());
-        let valid = fresh.and_then(|built| match expired(&self.current(), &built.profile) {
-            faults if faults.is_empty() => Ok(built),
-            faults => Err(faults),
-        });
-        let built = match keys {
-            Err(fault) => valid.and(Err(vec![fault])),
-            Ok(None) => valid,
-            Ok(Some(keys)) => valid.inspect(|_| self.keys.replace(&keys)),
-        };
-        let refused = built
-            .as_ref()
-            .err()
-            .map(|faults| Arc::new(messages(faults)));
-        self.refused.store(refused);
-        let built = built?;
+        let rebuilt = self.rebuild();
+        let refused = rebuilt.as_ref().err();
+        self.refused
+            .store(refused.map(|faults| Arc::new(messages(faults))));
+        let built = rebuilt?;
         self.current.store(Arc::new(Current::new(built.profile)));
         Ok(built.warnings)
+    }
+
+    /// Builds the profile from its files as they are now. If all are good, the ticket keys of a file are in use from
+    /// now on.
+    fn rebuild(&self) -> Result<BuiltProfile, Vec<Fault>> {
+        let file_keys = self.config.ticket_keys_file.as_deref().map(keys_in);
+        let built = build(&self.config, &self.keys, self.key_log.as_ref())?;
+        let faults = expired(&self.current(), &built.profile);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        if let Some(keys) = file_keys {
+            self.keys.replace(&*keys.map_err(|fault| vec![fault])?);
+        }
+        Ok(built)
     }
 
     /// Why the changed files cannot be used; `None` if they are in use, or were not read since they changed.
@@ -362,8 +355,14 @@ pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
 }
 
 fn stamp(path: &Path) -> Stamp {
-    let it = std::fs::metadata(path).ok()?;
-    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
+    let file = std::fs::metadata(path).ok()?;
+    Some((
+        file.dev(),
+        file.ino(),
+        file.size(),
+        file.mtime(),
+        file.mtime_nsec(),
+    ))
 }
 
 /// Reads the files of a profile. The error has one fault for each file that cannot be read.
@@ -382,12 +381,12 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
         }
     }
     if config.settings.client_certificate != ClientCertificate::Off {
-        let mut optional = |path: &Option<PathBuf>, part| {
-            path.as_deref()
-                .and_then(|path| pem(path, part, &mut faults))
-        };
-        files.client_ca = optional(&config.client_ca, Part::ClientCa);
-        files.client_crl = optional(&config.client_crl, Part::ClientCrl);
+        if let Some(path) = &config.client_ca {
+            files.client_ca = pem(path, Part::ClientCa, &mut faults);
+        }
+        if let Some(path) = &config.client_crl {
+            files.client_crl = pem(path, Part::ClientCrl, &mut faults);
+        }
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -395,6 +394,7 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
     Ok(files)
 }
 
+/// Reads a file; a failure is added to `faults`.
 fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
     match open(path) {
         Ok(file) => Some(file.pem),

@@ -75,12 +75,14 @@ impl TraceParent {
     /// Reads the value of a `traceparent`. Of a version that is not known, the first four parts are read as those of
     /// version 00 (section 3.2.2, "Versioning").
     fn parse(text: &[u8]) -> Option<Self> {
-        let (known, rest) = text.split_first_chunk::<LEN>()?;
-        if [2, 35, 52].iter().any(|&at| known[at] != b'-') {
+        // `VV-TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT-SSSSSSSSSSSSSSSS-FF`: version, trace, span and flags.
+        let (known, further) = text.split_first_chunk::<LEN>()?;
+        if [2, 35, 52].iter().any(|&index| known[index] != b'-') {
             return None;
         }
-        match (hex(&known[..2])?, rest) {
+        match (hex(&known[..2])?, further) {
             (0, []) | (1..=0xfe, [] | [b'-', ..]) => {}
+            // Version 00 has no further parts, and there is no version ff.
             _ => return None,
         }
         let span = u64::try_from(hex(&known[36..52])?).ok()?;
@@ -128,39 +130,52 @@ fn hex(digits: &[u8]) -> Option<u128> {
 
 /// Whether the lines of `tracestate` are together a valid list (section 3.3.1). Empty members are allowed.
 fn is_state(headers: &Fields) -> bool {
-    let lines = headers.get_all(TRACESTATE);
-    let members = lines.flat_map(|line| line.split(|byte| *byte == b','));
     let mut count = 0;
-    members
-        .map(<[u8]>::trim_ascii)
-        .filter(|member| !member.is_empty())
-        .all(|member| {
+    for line in headers.get_all(TRACESTATE) {
+        for member in line.split(|byte| *byte == b',') {
+            let member_text = member.trim_ascii();
+            if member_text.is_empty() {
+                continue;
+            }
             count += 1;
-            count <= MEMBERS_MAX && is_member(member)
-        })
+            if count > MEMBERS_MAX || !is_member(member_text) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
-/// Whether a text is `key=value`; of the key, `tenant@system`, each part has its own limit.
+/// Whether a text is `key=value`. A key is a name, or `tenant@system`, whose parts have limits of their own.
 fn is_member(member: &[u8]) -> bool {
-    let Some(at) = member.iter().position(|byte| *byte == b'=') else {
+    let Some(equals) = memchr::memchr(b'=', member) else {
         return false;
     };
-    let (key, value) = (&member[..at], &member[at + 1..]);
-    let is_part = |part: &[u8], len_max, may_begin_with_digit: bool| {
-        let begins = part.first().is_some_and(|first| {
-            first.is_ascii_lowercase() || may_begin_with_digit && first.is_ascii_digit()
-        });
-        let is_of_key = |byte: &u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/".contains(byte)
-        };
-        begins && part.len() <= len_max && part.iter().all(is_of_key)
-    };
-    let is_key = match key.iter().position(|byte| *byte == b'@') {
-        Some(at) => is_part(&key[..at], 241, true) && is_part(&key[at + 1..], 14, false),
-        None => is_part(key, 256, false),
+    let (key, value) = (&member[..equals], &member[equals + 1..]);
+    let is_key = match memchr::memchr(b'@', key) {
+        Some(at_sign) => {
+            let (tenant, system) = (&key[..at_sign], &key[at_sign + 1..]);
+            let begins_well =
+                tenant.first().is_some_and(u8::is_ascii_digit) || begins_small(tenant);
+            begins_well
+                && is_key_part(tenant, 241)
+                && begins_small(system)
+                && is_key_part(system, 14)
+        }
+        None => begins_small(key) && is_key_part(key, 256),
     };
     let is_of_value = |byte: &u8| matches!(byte, b' '..=b'~') && !b",=".contains(byte);
     is_key && (1..=256).contains(&value.len()) && value.iter().all(is_of_value)
+}
+
+fn begins_small(text: &[u8]) -> bool {
+    text.first().is_some_and(u8::is_ascii_lowercase)
+}
+
+fn is_key_part(part: &[u8], len_max: usize) -> bool {
+    let is_allowed =
+        |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/".contains(byte);
+    part.len() <= len_max && part.iter().all(is_allowed)
 }
 
 /// The length of a `traceparent` of version 00.

@@ -89,15 +89,15 @@ impl Traces {
         let given = TraceParent::of(headers);
         let is_drawn = || fastrand::f64() < config.sample;
         let mut excess = None;
-        let is_sampled = match (given.map(|given| given.is_sampled), sender) {
-            (Some(is_sampled), TraceSender::Trusted) => is_sampled,
-            (Some(false), TraceSender::Stranger) => false,
-            (Some(true), TraceSender::Stranger) => {
-                let granted = self.strangers.take(config.strangers_per_second, now().time);
-                excess = (!granted).then_some(Excess);
-                granted || is_drawn()
+        let is_sampled = match given.map(|given| given.is_sampled) {
+            None => is_drawn(),
+            Some(is_sampled) if sender == TraceSender::Trusted => is_sampled,
+            Some(false) => false,
+            Some(true) if self.strangers.take(config.strangers_per_second, now().time) => true,
+            Some(true) => {
+                excess = Some(Excess);
+                is_drawn()
             }
-            (None, _) => is_drawn(),
         };
         let trace = Trace {
             id: given.map_or_else(TraceId::random, |given| given.trace),
@@ -127,7 +127,7 @@ impl Traces {
             return Ok(());
         };
         match &*followed {
-            Some(followed) => followed.store(Arc::clone(config)),
+            Some(settings) => settings.store(Arc::clone(config)),
             None => {
                 let settings = Arc::new(ArcSwap::new(Arc::clone(config)));
                 sender::start(Arc::clone(&self.queue), Arc::clone(&settings))?;
@@ -185,7 +185,7 @@ impl Trace {
     }
 
     /// The `traceparent` that the backend of an attempt gets.
-    fn told(&self, attempt: u32) -> TraceParent {
+    fn parent_of(&self, attempt: u32) -> TraceParent {
         TraceParent {
             trace: self.id,
             span: self.attempt(attempt),
@@ -195,22 +195,22 @@ impl Trace {
 
     /// Writes the fields for the first attempt.
     pub(crate) fn write(&self, headers: &mut Fields) {
-        self.told(1).write(self.parent.is_some(), headers);
+        self.parent_of(1).write(self.parent.is_some(), headers);
     }
 
     /// The change for an attempt after the first; `None` for the first one.
     pub(crate) fn next(&self, attempt: u32) -> Option<NextParent> {
         (attempt > 1).then(|| NextParent {
-            before: self.told(1),
-            now: self.told(attempt),
+            before: self.parent_of(1),
+            now: self.parent_of(attempt),
         })
     }
 
     /// The change of `traceparent` for a request that was written for `other` and whose first attempt is in this trace.
     pub(crate) fn instead_of(&self, other: &Self) -> NextParent {
         NextParent {
-            before: other.told(1),
-            now: self.told(1),
+            before: other.parent_of(1),
+            now: self.parent_of(1),
         }
     }
 
@@ -248,16 +248,17 @@ struct Allowance {
 impl Allowance {
     /// Whether one more may pass at this time.
     fn take(&self, max: u32, now: SystemTime) -> bool {
-        let since = now.duration_since(SystemTime::UNIX_EPOCH);
-        let second = since.unwrap_or_default().as_secs() << 32;
-        let pass = |before: u64| {
-            let is_same = before & !COUNT == second;
-            let passed = if is_same { before & COUNT } else { 0 };
+        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH);
+        let second = since_epoch.unwrap_or_default().as_secs() << 32;
+        // Counts one more, unless `max` have passed in this second.
+        let count_one = |before: u64| {
+            let is_same_second = before & !COUNT == second;
+            let passed = if is_same_second { before & COUNT } else { 0 };
             (passed < u64::from(max)).then_some(second | (passed + 1))
         };
-        let passed = &self.passed;
-        let updated = passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pass);
-        updated.is_ok()
+        let (order, failed_order) = (Ordering::Relaxed, Ordering::Relaxed);
+        let counted = self.passed.fetch_update(order, failed_order, count_one);
+        counted.is_ok()
     }
 }
 

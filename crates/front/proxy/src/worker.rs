@@ -117,7 +117,7 @@ impl RequestFigures {
     }
 
     /// Turns the recording of figures on, because there is an admin listener that shows them.
-    pub(crate) fn keep(&self) {
+    pub(crate) fn start_recording(&self) {
         self.kept.store(true, Ordering::Relaxed);
     }
 

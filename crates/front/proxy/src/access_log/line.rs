@@ -138,26 +138,28 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    fn update(&mut self, at: SystemTime) {
-        let since_epoch = at
+    /// Sets the time of the line that is written next.
+    fn update(&mut self, time: SystemTime) {
+        let since_epoch = time
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let second = since_epoch.as_secs();
         self.millis = since_epoch.subsec_millis();
+        // The texts are empty until the first update, whose second may be 0.
         if self.second == second && !self.combined.is_empty() {
             return;
         }
         self.second = second;
         let timestamp = i64::try_from(second)
             .ok()
-            .and_then(|it| Timestamp::from_second(it).ok());
+            .and_then(|second| Timestamp::from_second(second).ok());
         let local = timestamp.unwrap_or_default().to_zoned(TimeZone::system());
         self.combined = local.strftime(" - - [%d/%b/%Y:%H:%M:%S %z] \"").to_string();
         self.json = format!("{JSON_TIME}{}", local.strftime("%Y-%m-%dT%H:%M:%S"));
         self.json_end = local.strftime("%:z\",\"id\":\"").to_string();
     }
 
-    /// Appends the time by ISO 8601, with milliseconds and the offset from UTC.
+    /// Appends the time by ISO 8601, with milliseconds and the offset from UTC. It is cut out of the texts for JSON.
     pub(super) fn append_iso(&self, out: &mut Vec<u8>) {
         let seconds = self.json.strip_prefix(JSON_TIME).unwrap_or_default();
         put(out, seconds.as_bytes());
@@ -166,10 +168,10 @@ impl Stamp {
         put(out, offset.as_bytes());
     }
 
-    /// Appends the time as Apache's formats have it.
+    /// Appends the time as Apache's formats have it. It is cut out of the text for the format `combined`.
     pub(super) fn append_local(&self, out: &mut Vec<u8>) {
-        let (_, from) = self.combined.split_once('[').unwrap_or_default();
-        let (time, _) = from.split_once(']').unwrap_or_default();
+        let (_, after_bracket) = self.combined.split_once('[').unwrap_or_default();
+        let (time, _) = after_bracket.split_once(']').unwrap_or_default();
         put(out, time.as_bytes());
     }
 }
@@ -188,7 +190,7 @@ impl Record<'_> {
             duration: self.total,
             bytes: self.sent,
         };
-        conditions.iter().any(|it| it.is_met(figures))
+        conditions.iter().any(|condition| condition.is_met(figures))
     }
 
     pub(super) fn append(&self, format: &AccessLogFormat, stamp: &mut Stamp, out: &mut Vec<u8>) {
@@ -532,13 +534,13 @@ pub(super) fn json_string(text: &[u8], out: &mut Vec<u8>) {
 /// Whether a text needs no escape in either format: it is printable ASCII without quotes and backslashes, as nearly
 /// all texts are.
 fn is_plain(text: &[u8]) -> bool {
-    let (words, rest) = text.as_chunks();
+    let (words, short_end) = text.as_chunks();
     let last = match text.last_chunk() {
         // The last 8 bytes may overlap the word before them.
         Some(last) => odd_bytes(last),
         None => {
             let mut padded = [b' '; 8];
-            padded[..rest.len()].copy_from_slice(rest);
+            padded[..short_end.len()].copy_from_slice(short_end);
             odd_bytes(&padded)
         }
     };
@@ -551,9 +553,12 @@ fn is_plain(text: &[u8]) -> bool {
 /// all are plain. A carry from that byte changes only the bytes above it.
 fn odd_bytes(word: &[u8; 8]) -> u64 {
     let word = u64::from_ne_bytes(*word);
-    let has = |byte: u8| (word ^ each(byte)).wrapping_sub(each(1));
+    // A byte that equals `byte` is 0 after the `^`, and 0 - 1 sets its highest bit.
+    let equals = |byte: u8| (word ^ each(byte)).wrapping_sub(each(1));
+    // Less than a blank: the difference is negative. 0x7F: the sum is 0x80.
     let control = word.wrapping_sub(each(b' ')) | word.wrapping_add(each(1));
-    word | control | has(b'"') | has(b'\\')
+    // `word` itself has the highest bit of each byte beyond ASCII.
+    word | control | equals(b'"') | equals(b'\\')
 }
 
 /// A word whose 8 bytes are all this byte.

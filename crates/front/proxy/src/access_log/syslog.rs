@@ -24,7 +24,7 @@ pub(super) struct Syslog {
     address: SyslogAddress,
     /// The connection; `None`: the next line makes one.
     socket: Option<SyslogSocket>,
-    /// Why the last connect failed, and when the next one may be tried; `None`: it did not fail.
+    /// When the next connect may be tried, and why the last one failed; `None`: it did not fail.
     failed: Option<(Instant, String)>,
     /// How often a server's machine has refused a message; over UDP that is reported by a later send.
     refusals: usize,
@@ -44,9 +44,10 @@ impl Syslog {
     /// A server at this address. The first line connects to it.
     pub(super) fn new(address: SyslogAddress) -> Self {
         let names = uname();
-        let own = names.nodename().to_str().unwrap_or_default();
-        let is_good = !own.is_empty() && own.bytes().all(|it| it.is_ascii_graphic());
-        let host = if is_good { own } else { "-" };
+        let host_name = names.nodename().to_str().unwrap_or_default();
+        // A message may name no host (`-`), but not one with blanks or control characters.
+        let is_valid = !host_name.is_empty() && host_name.bytes().all(|it| it.is_ascii_graphic());
+        let host = if is_valid { host_name } else { "-" };
         let id = process::id();
         Self {
             address,
@@ -62,24 +63,33 @@ impl Syslog {
     pub(super) fn write(&mut self, lines: &[u8], progress: &Progress) -> Result<(), WriteFailure> {
         let head = self.head();
         let room = self.address.message_max().saturating_sub(head.len());
-        let mut refusal: Option<WriteFailure> = None;
-        let mut rest = lines.split_inclusive(|&byte| byte == b'\n');
-        while let Some(line) = rest.next() {
+        let mut refused = 0;
+        let mut last_refusal = None;
+        let mut lines_left = lines.split_inclusive(|&byte| byte == b'\n');
+        while let Some(line) = lines_left.next() {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             self.message.clear();
             self.message.extend_from_slice(head.as_bytes());
             self.message.extend_from_slice(cut(text, room));
-            let lost = refusal.as_ref().map_or(0, |it| it.lost) + 1;
             match progress.during(|| self.send()) {
                 Ok(None) => {}
-                Ok(Some(error)) => refusal = Some(WriteFailure { error, lost }),
+                Ok(Some(error)) => {
+                    refused += 1;
+                    last_refusal = Some(error);
+                }
                 Err(error) => {
-                    let lost = lost + rest.count() as u64;
+                    let lost = refused + 1 + lines_left.count() as u64;
                     return Err(WriteFailure { error, lost });
                 }
             }
         }
-        refusal.map_or(Ok(()), Err)
+        match last_refusal {
+            Some(error) => Err(WriteFailure {
+                error,
+                lost: refused,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The beginning of each message that is sent now.
@@ -97,13 +107,15 @@ impl Syslog {
         if let Some(socket) = &self.socket {
             match socket.send(&self.message) {
                 Ok(()) => return Ok(None),
+                // The server is there, but takes no message for now. A new connection would change nothing.
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
                 Err(error) => {
                     // Over UDP the refusal belongs to an earlier message; over a local socket, to this one.
-                    let is_late = matches!(socket, SyslogSocket::Udp(_));
-                    refusal = (is_late && error.kind() == io::ErrorKind::ConnectionRefused)
-                        .then_some(error);
-                    self.refusals = self.refusals.wrapping_add(refusal.iter().count());
+                    let is_udp = matches!(socket, SyslogSocket::Udp(_));
+                    if is_udp && error.kind() == io::ErrorKind::ConnectionRefused {
+                        self.refusals = self.refusals.wrapping_add(1);
+                        refusal = Some(error);
+                    }
                     self.socket = None;
                 }
             }
@@ -116,21 +128,21 @@ impl Syslog {
     /// Connects to the server. Within [`RETRY_AFTER`] after a failed connect, returns the same failure again.
     fn connect(&mut self) -> io::Result<SyslogSocket> {
         let now = Instant::now();
-        if self.failed.as_ref().is_some_and(|(again, _)| *again <= now) {
-            self.failed = None;
-        }
-        let text = match &self.failed {
-            Some((_, text)) => text.clone(),
-            None => match SyslogSocket::connect(&self.address, self.refusals) {
-                Ok(socket) => return Ok(socket),
+        let reason = match &self.failed {
+            Some((next_try, reason)) if now < *next_try => reason.clone(),
+            _ => match SyslogSocket::connect(&self.address, self.refusals) {
+                Ok(socket) => {
+                    self.failed = None;
+                    return Ok(socket);
+                }
                 Err(error) => {
-                    let text = format!("no connection to {}: {error}", self.address);
-                    self.failed = Some((now + RETRY_AFTER, text.clone()));
-                    text
+                    let reason = format!("no connection to {}: {error}", self.address);
+                    self.failed = Some((now + RETRY_AFTER, reason.clone()));
+                    reason
                 }
             },
         };
-        Err(io::Error::new(io::ErrorKind::NotConnected, text))
+        Err(io::Error::new(io::ErrorKind::NotConnected, reason))
     }
 }
 
@@ -145,8 +157,9 @@ impl SyslogSocket {
                 Ok(Self::Unix(socket))
             }
             SyslogAddress::Udp { host, port } => {
-                let addresses = (host.as_str(), *port).to_socket_addrs()?;
-                let mut addresses: Vec<SocketAddr> = addresses.collect();
+                let resolved = (host.as_str(), *port).to_socket_addrs()?;
+                let mut addresses: Vec<SocketAddr> = resolved.collect();
+                // Each refusal moves on by one address. There may be no address: then `checked_rem` gives `None`.
                 let first = refusals.checked_rem(addresses.len());
                 addresses.rotate_left(first.unwrap_or(0));
                 udp_to_any(&addresses).map(Self::Udp)
@@ -175,14 +188,14 @@ impl AsFd for SyslogSocket {
 
 /// A UDP socket that is connected to the first of these addresses to which the machine has a route.
 fn udp_to_any(addresses: &[SocketAddr]) -> io::Result<UdpSocket> {
-    let mut last = io::ErrorKind::NotFound.into();
-    for to in addresses {
-        match udp_to(*to) {
+    let mut last_error = io::ErrorKind::NotFound.into();
+    for address in addresses {
+        match udp_to(*address) {
             Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(last)
+    Err(last_error)
 }
 
 fn udp_to(to: SocketAddr) -> io::Result<UdpSocket> {
@@ -196,13 +209,14 @@ fn udp_to(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// The beginning of a text, at most `max` bytes, without a part of a character at its end.
+/// The beginning of a text, at most `max` bytes, without a part of a UTF-8 character at its end.
 fn cut(text: &[u8], max: usize) -> &[u8] {
-    let Some((mut kept, rest)) = text.split_at_checked(max) else {
+    let Some((mut kept, dropped)) = text.split_at_checked(max) else {
         return text;
     };
+    // Whether a byte is not the first of its character.
     let is_inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte & 0xC0 == 0x80);
-    if is_inner(rest.first()) {
+    if is_inner(dropped.first()) {
         while is_inner(kept.last()) {
             kept = &kept[..kept.len() - 1];
         }

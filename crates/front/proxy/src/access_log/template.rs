@@ -28,7 +28,7 @@ impl Record<'_> {
     /// Appends one fact, or `-` if the exchange does not have it.
     fn append_fact(&self, fact: LogFact, stamp: &Stamp, out: &mut Vec<u8>) {
         let request = self.request.as_ref();
-        let text = |text: Option<&str>, out: &mut Vec<u8>| {
+        let put_text = |text: Option<&str>, out: &mut Vec<u8>| {
             put(out, text.unwrap_or("-").as_bytes());
         };
         match fact {
@@ -39,33 +39,33 @@ impl Record<'_> {
                 Some(request) => request.append(out),
                 None => out.push(b'-'),
             },
-            LogFact::Method => text(request.map(|it| it.method.as_str()), out),
+            LogFact::Method => put_text(request.map(|it| it.method.as_str()), out),
             LogFact::Path => escape_value(request.map(|it| it.path), out),
             LogFact::Query => escape_value(request.and_then(|it| it.query), out),
-            LogFact::Version => text(request.map(|it| version_name(it.version)), out),
+            LogFact::Version => put_text(request.map(|it| version_name(it.version)), out),
             LogFact::Host => escape_value(request.and_then(|it| it.host), out),
             LogFact::Status => put_number(out, self.status.unwrap_or(0)),
             LogFact::Bytes => put_number(out, self.sent),
             LogFact::Received => put_number(out, self.received),
             LogFact::Referer => escape_value(request.and_then(|it| it.referer), out),
             LogFact::UserAgent => escape_value(request.and_then(|it| it.user_agent), out),
-            LogFact::Upstream => text(self.upstream, out),
-            LogFact::Backend => text(self.backend, out),
+            LogFact::Upstream => put_text(self.upstream, out),
+            LogFact::Backend => put_text(self.backend, out),
             LogFact::Attempts => put_number(out, self.attempts),
             LogFact::Sticky => {
                 let session = self.session.as_ref();
-                text(session.map(|session| session.outcome.token()), out);
+                put_text(session.map(|session| session.outcome.token()), out);
             }
-            LogFact::Cache => text(self.cache.map(|cache| cache.result), out),
+            LogFact::Cache => put_text(self.cache.map(|cache| cache.result), out),
             LogFact::Reason => match self.reason {
                 Some(reason) => put(out, reason.to_string().as_bytes()),
                 None => out.push(b'-'),
             },
-            LogFact::Protocol => text(Some(self.protocol), out),
-            LogFact::TlsVersion => text(self.tls.map(|tls| tls.version.name()), out),
+            LogFact::Protocol => put(out, self.protocol.as_bytes()),
+            LogFact::TlsVersion => put_text(self.tls.map(|tls| tls.version.name()), out),
             LogFact::TlsCipher => {
                 let cipher = self.tls.map(|tls| &*tls.cipher);
-                text(cipher.filter(|cipher| !cipher.is_empty()), out);
+                put_text(cipher.filter(|cipher| !cipher.is_empty()), out);
             }
             LogFact::RequestId => match self.given_id {
                 Some(given) => escape(given, out),

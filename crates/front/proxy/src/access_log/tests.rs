@@ -468,7 +468,7 @@ fn stuck_log() -> (AccessLog, io::PipeReader) {
 }
 
 fn is_stuck(log: &AccessLog) -> bool {
-    let writers = log.lock();
+    let writers = log.writers();
     let writer = writers.current.as_ref().expect("a thread");
     writer.shared.progress.is_stuck()
 }

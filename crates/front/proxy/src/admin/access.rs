@@ -35,6 +35,7 @@ pub(super) fn check(
                 check_token(config, bound.ip(), is_guarded, &head.headers)?;
             }
         }
+        // Who may open the Unix socket needs no token.
         _ => check_host(config, None, head)?,
     }
     if !writes {
@@ -45,7 +46,7 @@ pub(super) fn check(
         return Err(Reply::problem(StatusCode::FORBIDDEN, "read-only", detail));
     }
     check_origin(&head.headers)?;
-    check_kind(&head.headers)
+    check_content_type(&head.headers)
 }
 
 /// Whether the client may see values of variables and files: over TCP with the token, over the Unix socket root and the
@@ -65,14 +66,15 @@ fn check_host(
     head: &RequestHead,
 ) -> Result<(), Reply> {
     let authority = head.authority.as_ref();
-    let host = authority.map_or(&b""[..], |it| &it.host);
-    let known = match authority.and_then(Authority::ip) {
-        Some(ip) => {
-            ip.is_loopback() || bound.is_some_and(|bound| ip == bound || bound.is_unspecified())
-        }
-        None => host == b"localhost" || config.hosts.iter().any(|it| it.as_bytes() == host),
+    let host = authority.map_or(&b""[..], |authority| &authority.host);
+    let is_own = match (authority.and_then(Authority::ip), bound) {
+        (Some(ip), _) if ip.is_loopback() => true,
+        // A listener on all addresses may be reached by any of them.
+        (Some(ip), Some(bound)) => ip == bound || bound.is_unspecified(),
+        (Some(_), None) => false,
+        (None, _) => host == b"localhost" || config.hosts.iter().any(|it| it.as_bytes() == host),
     };
-    if known {
+    if is_own {
         return Ok(());
     }
     let detail = "this listener has no name like the `Host` of the request; if it should have, add that name to `hosts` in [admin]";
@@ -88,44 +90,53 @@ fn check_token(
     headers: &Fields,
 ) -> Result<(), Reply> {
     let wrong = |detail| Reply::problem(StatusCode::UNAUTHORIZED, "token", detail);
-    let shown = headers.get(AUTHORIZATION);
-    match (&config.token, shown) {
-        (Some(_), Some(_)) => has_token(config, headers)
-            .then_some(())
-            .ok_or_else(|| wrong("this is not the token")),
-        (Some(_), None) if is_guarded || !bound.is_loopback() => Err(wrong(
-            "send the token of `token_file`: Authorization: Bearer TOKEN",
-        )),
-        (None, _) if is_guarded || !bound.is_loopback() => {
-            let detail = "[admin] has no `token_file`, so over TCP nothing can be changed, and only on a loopback \
-                          address can more be read than /healthz, /readyz and /metrics; use the Unix socket";
-            Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail))
+    let needs_token = is_guarded || !bound.is_loopback();
+    if config.token.is_none() {
+        if !needs_token {
+            return Ok(());
         }
-        (_, _) => Ok(()),
+        let detail = "[admin] has no `token_file`, so over TCP nothing can be changed, and only on a loopback \
+                      address can more be read than /healthz, /readyz and /metrics; use the Unix socket";
+        return Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail));
+    }
+    if headers.get(AUTHORIZATION).is_none() {
+        if !needs_token {
+            return Ok(());
+        }
+        let detail = "send the token of `token_file`: Authorization: Bearer TOKEN";
+        return Err(wrong(detail));
+    }
+    // A wrong token is refused even where none is needed, so that the client notices it.
+    if has_token(config, headers) {
+        Ok(())
+    } else {
+        Err(wrong("this is not the token"))
     }
 }
 
 /// Whether a client has sent the right token.
 fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
-    let authorization = headers.get(AUTHORIZATION);
-    let bearer = authorization.and_then(|shown| shown.split_at_checked(BEARER.len()));
-    let shown = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(BEARER));
-    let both = shown.zip(config.token.as_ref());
-    both.is_some_and(|((_, shown), token)| shown.ct_eq(token.as_bytes()).into())
+    let (Some(token), Some(authorization)) = (&config.token, headers.get(AUTHORIZATION)) else {
+        return false;
+    };
+    let Some((scheme, credentials)) = authorization.split_at_checked(BEARER.len()) else {
+        return false;
+    };
+    // In constant time, so that the time of an answer tells nothing about the token.
+    scheme.eq_ignore_ascii_case(BEARER) && credentials.ct_eq(token.as_bytes()).into()
 }
 
-/// Refuses a request that a page of another origin sends.
+/// Refuses a request that a page of another origin sends. A browser sends `Origin` with each change; other clients
+/// send none.
 fn check_origin(headers: &Fields) -> Result<(), Reply> {
-    let host = headers.get(HOST);
-    let own = |origin: &[u8]| {
-        let schemes = [&b"http://"[..], b"https://"];
-        let mut rests = schemes
-            .iter()
-            .filter_map(|scheme| origin.strip_prefix(*scheme));
-        rests.any(|rest| host.is_some_and(|host| host.eq_ignore_ascii_case(rest)))
+    let host = headers.get(HOST).unwrap_or_default();
+    let is_own = |origin: &[u8]| {
+        let http = origin.strip_prefix(b"http://");
+        let authority = http.or_else(|| origin.strip_prefix(b"https://"));
+        authority.is_some_and(|authority| host.eq_ignore_ascii_case(authority))
     };
     let mut origins = headers.get_all(ORIGIN);
-    if origins.all(own) {
+    if origins.all(is_own) {
         return Ok(());
     }
     let detail = "this came from a page of another origin";
@@ -133,14 +144,13 @@ fn check_origin(headers: &Fields) -> Result<(), Reply> {
 }
 
 /// Refuses a change without `Content-Type: application/json`: a form on any web page could send it without a preflight.
-fn check_kind(headers: &Fields) -> Result<(), Reply> {
-    let content_type = headers.get(CONTENT_TYPE);
-    let kind = content_type
-        .unwrap_or_default()
-        .split(|&byte| byte == b';')
-        .next();
-    if kind
-        .unwrap_or_default()
+fn check_content_type(headers: &Fields) -> Result<(), Reply> {
+    let content_type = headers.get(CONTENT_TYPE).unwrap_or_default();
+    let media_type = match memchr::memchr(b';', content_type) {
+        Some(parameters) => &content_type[..parameters],
+        None => content_type,
+    };
+    if media_type
         .trim_ascii()
         .eq_ignore_ascii_case(b"application/json")
     {

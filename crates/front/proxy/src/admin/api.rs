@@ -100,12 +100,11 @@ async fn reload(shared: &FrontState) -> Reply {
 
 /// Starts another process in place of this one. `GET /api/v1/status` tells the result.
 fn upgrade(shared: &FrontState) -> Reply {
-    let begun = if shared.is_leaving() {
-        None
-    } else {
-        shared.control.upgrade()
+    let started = match shared.is_leaving() {
+        true => None,
+        false => shared.control.upgrade(),
     };
-    match begun {
+    match started {
         Some(number) => {
             let process = std::process::id();
             Reply::json(&UpgradeStart { process, number }).status(StatusCode::ACCEPTED)
@@ -150,7 +149,7 @@ fn explain(desk: &Desk, request: &Request) -> Reply {
 
 /// Purges responses from a cache, as the request's body says.
 fn purge(shared: &FrontState, request: &Request, name: &str) -> Reply {
-    match object(&request.body) {
+    match json_object(&request.body) {
         Ok(body) => caches::purge(&shared.site.load_full(), name, &body),
         Err(detail) => syntax(&detail),
     }
@@ -158,7 +157,7 @@ fn purge(shared: &FrontState, request: &Request, name: &str) -> Reply {
 
 /// Has a limit forget a key, as the request's body says.
 fn forget(shared: &FrontState, request: &Request, name: &str) -> Reply {
-    match object(&request.body) {
+    match json_object(&request.body) {
         Ok(body) => limits::forget(&shared.site.load_full(), name, &body),
         Err(detail) => syntax(&detail),
     }
@@ -179,34 +178,36 @@ fn reopen(shared: &FrontState) -> Reply {
 }
 
 /// Shows an upstream, or one of its backends, with the version of its settings as ETag.
-fn show(shared: &FrontState, upstream: &str, backend: Option<&str>) -> Reply {
+fn show(shared: &FrontState, upstream_name: &str, backend_name: Option<&str>) -> Reply {
     let overrides = shared.control.lock();
     let discovered = &shared.control.discovered;
     let site = shared.site.load_full();
-    let upstream = match control::find_upstream(&site, upstream) {
+    let upstream = match control::find_upstream(&site, upstream_name) {
         Ok(upstream) => upstream,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => return refusal_reply(&refusal),
     };
-    let Some(backend) = backend else {
+    let Some(backend_name) = backend_name else {
         let version = control::version_of_all(upstream, &overrides);
         return Reply::json(&status::upstream(upstream, &overrides, discovered)).version(&version);
     };
-    match control::find_member(upstream, backend) {
+    match control::find_member(upstream, backend_name) {
         Ok(member) => {
             let version = control::version(upstream, member, &overrides);
             let shown = status::member(upstream, member, &overrides, discovered);
             Reply::json(&shown).version(&version)
         }
-        Err(refusal) => refused(&refusal),
+        Err(refusal) => refusal_reply(&refusal),
     }
 }
 
+/// Changes one backend. The body is a patch, which may also have `"force"`.
 fn patch_one(shared: &FrontState, request: &Request, upstream: &str, backend: &str) -> Reply {
-    let read = object(&request.body).and_then(|body| {
-        let force = force(&body)?;
-        Ok((Patch::read(&body)?, force))
-    });
-    match read {
+    let read = || -> Result<_, String> {
+        let members = json_object(&request.body)?;
+        let force = read_force(&members)?;
+        Ok((Patch::read(&members)?, force))
+    };
+    match read() {
         Ok((patch, force)) => {
             let patches = vec![(backend.to_owned(), patch)];
             change(shared, request, upstream, Some(backend), patches, force)
@@ -215,35 +216,34 @@ fn patch_one(shared: &FrontState, request: &Request, upstream: &str, backend: &s
     }
 }
 
-/// Changes several backends of an upstream. The body is `{"backends": {"a": {...}, "b": {...}},
-/// "force": false}`.
+/// Changes several backends of an upstream.
 fn patch_many(shared: &FrontState, request: &Request, upstream: &str) -> Reply {
-    let read = object(&request.body).and_then(|body| {
-        let force = force(&body)?;
-        let members = body.get("backends").and_then(Value::as_object);
-        let members = members.ok_or("`backends` must have a patch for each backend named")?;
-        if let Some(key) = body
-            .keys()
-            .find(|key| !matches!(&key[..], "backends" | "force"))
-        {
-            return Err(format!("there is no setting {key:?} of an upstream"));
-        }
-        let one = |(backend, patch): (&String, &Value)| {
-            let object = patch.as_object().ok_or("a patch must be an object")?;
-            let patch = Patch::read(object).map_err(|detail| format!("{backend:?}: {detail}"))?;
-            Ok::<_, String>((backend.clone(), patch))
-        };
-        let patches = members.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-        if patches.is_empty() {
-            Err("`backends` names none".to_owned())
-        } else {
-            Ok((patches, force))
-        }
-    });
-    match read {
+    match read_patches(&request.body) {
         Ok((patches, force)) => change(shared, request, upstream, None, patches, force),
         Err(detail) => syntax(&detail),
     }
+}
+
+/// Reads `{"backends": {"a": {...}, "b": {...}}, "force": false}`: a patch for each backend, and `force`.
+fn read_patches(body: &[u8]) -> Result<(Vec<(String, Patch)>, bool), String> {
+    let settings = json_object(body)?;
+    let force = read_force(&settings)?;
+    let backends = settings.get("backends").and_then(Value::as_object);
+    let backends = backends.ok_or("`backends` must have a patch for each backend named")?;
+    let is_known = |key: &str| matches!(key, "backends" | "force");
+    if let Some(key) = settings.keys().find(|key| !is_known(key)) {
+        return Err(format!("there is no setting {key:?} of an upstream"));
+    }
+    let mut patches = Vec::with_capacity(backends.len());
+    for (backend, value) in backends {
+        let members = value.as_object().ok_or("a patch must be an object")?;
+        let patch = Patch::read(members).map_err(|detail| format!("{backend:?}: {detail}"))?;
+        patches.push((backend.clone(), patch));
+    }
+    if patches.is_empty() {
+        return Err("`backends` names none".to_owned());
+    }
+    Ok((patches, force))
 }
 
 /// Changes backends if their version is still the one that the client has seen (`If-Match`);
@@ -256,14 +256,17 @@ fn change(
     patches: Vec<(String, Patch)>,
     force: bool,
 ) -> Reply {
-    let Some(wanted) = request.head.headers.get(IF_MATCH) else {
+    let Some(if_match) = request.head.headers.get(IF_MATCH) else {
         let detail = "say which version is to be changed: If-Match with the ETag of a GET, or *";
         return Reply::problem(StatusCode::PRECONDITION_REQUIRED, "if-match", detail);
     };
-    let wanted = str::from_utf8(wanted).unwrap_or_default().trim().to_owned();
-    let version = (wanted != "*").then(|| wanted.trim_matches('"'));
+    let version = match str::from_utf8(if_match).unwrap_or_default().trim() {
+        // Any version may be changed.
+        "*" => None,
+        etag => Some(etag.trim_matches('"')),
+    };
     let by = request.peer.to_string();
-    let made = shared.control.change(
+    let changed = shared.control.change(
         &shared.site,
         &Change {
             upstream,
@@ -274,13 +277,13 @@ fn change(
             by: &by,
         },
     );
-    match made {
+    match changed {
         Ok(()) => show(shared, upstream, backend),
-        Err(refusal) => refused(&refusal),
+        Err(refusal) => refusal_reply(&refusal),
     }
 }
 
-fn refused(refusal: &Refusal) -> Reply {
+fn refusal_reply(refusal: &Refusal) -> Reply {
     let (status, token) = match refusal {
         Refusal::NoUpstream(_) => (StatusCode::NOT_FOUND, "no-upstream"),
         Refusal::NoBackend { .. } => (StatusCode::NOT_FOUND, "no-backend"),
@@ -304,12 +307,12 @@ async fn probe(shared: &FrontState, upstream: &str, backend: &str) -> Reply {
             .and_then(|upstream| control::find_member(upstream, backend));
         match member {
             Ok(member) => member.backend.begin_probe(),
-            Err(refusal) => return refused(&refusal),
+            Err(refusal) => return refusal_reply(&refusal),
         }
     };
     // In a task of its own, so that the probe is completed and counted even if this client leaves.
-    let made = tokio::spawn(probe);
-    match timeout(PROBE_WAIT, made).await {
+    let task = tokio::spawn(probe);
+    match timeout(PROBE_WAIT, task).await {
         Ok(Ok(probe)) => Reply::json(&ProbeResult {
             probing: false,
             number,
@@ -339,20 +342,19 @@ fn syntax(detail: &str) -> Reply {
     Reply::problem(StatusCode::BAD_REQUEST, "syntax", detail)
 }
 
-fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
+fn json_object(body: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(body) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(Value::Object(json_object)) => Ok(json_object),
         Ok(_) => Err("the body must be a JSON object".to_owned()),
         Err(error) => Err(format!("the body is no JSON: {error}")),
     }
 }
 
-fn force(body: &Map<String, Value>) -> Result<bool, String> {
+fn read_force(body: &Map<String, Value>) -> Result<bool, String> {
     match body.get("force") {
         None => Ok(false),
-        Some(value) => value
-            .as_bool()
-            .ok_or_else(|| "`force` must be true or false".to_owned()),
+        Some(Value::Bool(force)) => Ok(*force),
+        Some(_) => Err("`force` must be true or false".to_owned()),
     }
 }
 

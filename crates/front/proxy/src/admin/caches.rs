@@ -71,14 +71,14 @@ pub(super) fn keys(site: &Site, name: &str) -> Reply {
         return no_cache(name);
     };
     let frequent = cache.store.frequent(KEYS_MAX).into_iter();
-    let keys = frequent.map(|it| {
+    let keys = frequent.map(|used| {
         // Line feeds separate the parts of a key; they are shown as blanks. The first part is the URL.
-        let key = String::from_utf8_lossy(&it.key).replace('\n', " ");
+        let key = String::from_utf8_lossy(&used.key).replace('\n', " ");
         CacheKey {
             key,
-            hits: it.uses.into(),
-            bytes: it.bytes,
-            responses: it.variants,
+            hits: used.uses.into(),
+            bytes: used.bytes,
+            responses: used.variants,
         }
     });
     Reply::json(&CacheKeyList {
@@ -108,7 +108,7 @@ pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply
     let Some(cache) = site.cache(name) else {
         return no_cache(name);
     };
-    match read(cache, body) {
+    match read_purge(cache, body) {
         Ok((purge, is_soft)) => {
             cache.store.purge(purge, is_soft);
             tracing::info!(cache = name, wish = ?body, "purged");
@@ -121,7 +121,7 @@ pub(super) fn purge(site: &Site, name: &str, body: &Map<String, Value>) -> Reply
 }
 
 /// Reads what to purge from a request's body, and whether it only becomes stale. The error is a fault, in words.
-fn read(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), String> {
+fn read_purge(cache: &Cache, body: &Map<String, Value>) -> Result<(Purge, bool), String> {
     let is_soft = match body.get("soft") {
         None => false,
         Some(soft) => soft.as_bool().ok_or("`soft` must be true or false")?,

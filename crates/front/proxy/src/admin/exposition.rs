@@ -28,16 +28,15 @@ impl Format {
     /// Chooses the format by a scraper's Accept field: OpenMetrics if the field names it, unless its quality is 0; else
     /// the text format. Other qualities are ignored.
     pub(crate) fn accepted(accept: &str) -> Self {
-        let wanted = accept.split(',').any(|range| {
+        for range in accept.split(',') {
             let mut words = range.split(';').map(str::trim);
-            words.next() == Some("application/openmetrics-text")
-                && !words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-        });
-        if wanted {
-            Self::OpenMetrics
-        } else {
-            Self::Text
+            let is_open_metrics = words.next() == Some("application/openmetrics-text");
+            let is_zero = |word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+            if is_open_metrics && !words.any(is_zero) {
+                return Self::OpenMetrics;
+            }
         }
+        Self::Text
     }
 
     pub(crate) fn content_type(self) -> &'static str {
@@ -104,16 +103,15 @@ impl Exposition {
 
     /// Begins a family, whose samples follow. Each family is begun once.
     pub(crate) fn family(&mut self, family: &'static Family) -> Samples<'_> {
-        let Family { name, help, .. } = family;
-        let open = self.format == Format::OpenMetrics;
-        let name = match name.strip_suffix("_total") {
-            Some(name) if open => name,
-            _ => name,
+        let is_open_metrics = self.format == Format::OpenMetrics;
+        let name = match family.name.strip_suffix("_total") {
+            Some(without_total) if is_open_metrics => without_total,
+            _ => family.name,
         };
         self.text.push_str("# HELP ");
         self.text.push_str(name);
         self.text.push(' ');
-        escape(help, open, &mut self.text);
+        escape(family.help, is_open_metrics, &mut self.text);
         let kind = family.kind.name();
         writeln!(self.text, "\n# TYPE {name} {kind}").expect("a string takes all");
         Samples {
@@ -160,22 +158,24 @@ impl Samples<'_> {
         self.text.push_str(suffix);
         let names = self.family.labels.iter().map(|(name, _)| *name);
         let named = names.zip(labels.iter().copied());
-        let mut before = '{';
-        for (name, value) in named.chain(bound.map(|bound| ("le", bound))) {
-            self.text.push(before);
-            before = ',';
+        let mut separator = '{';
+        for (name, label) in named.chain(bound.map(|bound| ("le", bound))) {
+            self.text.push(separator);
+            separator = ',';
             self.text.push_str(name);
             self.text.push_str("=\"");
-            escape(value, true, self.text);
+            escape(label, true, self.text);
             self.text.push('"');
         }
-        if before == ',' {
+        let has_labels = separator == ',';
+        if has_labels {
             self.text.push('}');
         }
         writeln!(self.text, " {value}").expect("a string takes all");
     }
 }
 
+/// Appends a text with its backslashes and line feeds escaped, and with its quotes escaped if `quotes`.
 fn escape(text: &str, quotes: bool, out: &mut String) {
     for character in text.chars() {
         match character {

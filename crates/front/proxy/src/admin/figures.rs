@@ -7,9 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catamaran_admin_api as api;
 use catamaran_balance::affinity::Outcome;
-use catamaran_upstream::{
-    Backend, FailureReason, FiguresSnapshot, LastFailure, LastProbe, ProbeQuestion, Rates,
-};
+use catamaran_upstream::{Backend, FiguresSnapshot, LastFailure, LastProbe, ProbeQuestion, Rates};
 
 use super::health_events::is_mostly_5xx;
 use crate::control::patch::show_moment;
@@ -31,19 +29,24 @@ pub(super) fn in_flight(
         count += in_flight;
         unseen += worker.unseen();
     }
+    // Each worker gave its slowest; of these the slowest of all are kept.
     sights.sort_unstable_by_key(|sight| u64::from(sight.began));
     sights.truncate(SLOWEST);
-    let wanted = |number: &u64| sights.iter().any(|sight| sight.backend == *number);
-    let all = site.backends().chain(retired);
-    let names: HashMap<u64, (&str, String)> = all
-        .filter(|it| wanted(&it.number()))
-        .map(|it| (it.number(), (it.upstream(), it.settings().name.clone())))
-        .collect();
-    let now = millis(shared.began.elapsed());
+    let mut names = HashMap::new();
+    for backend in site.backends().chain(retired) {
+        let number = backend.number();
+        if sights.iter().any(|sight| sight.backend == number) {
+            names.insert(
+                number,
+                (backend.upstream(), backend.settings().name.clone()),
+            );
+        }
+    }
+    let now = Tick::from(millis(shared.began.elapsed()));
     let slowest = sights.into_iter().map(|sight| {
         let found = names.get(&sight.backend);
         let name = found.map(|(upstream, backend)| (*upstream, backend.as_str()));
-        one_in_flight(sight, name, Tick::from(now))
+        one_in_flight(sight, name, now)
     });
     api::InFlight {
         count,
@@ -52,14 +55,15 @@ pub(super) fn in_flight(
     }
 }
 
+/// A request in flight; `backend` is the name of the upstream and of the backend, if these are still known.
 fn one_in_flight(sight: Sight, backend: Option<(&str, &str)>, now: Tick) -> api::RequestInFlight {
     api::RequestInFlight {
         id: sight.id.to_string(),
         method: sight.method,
         path: sight.path,
         path_cut: sight.is_cut,
-        upstream: backend.map(|it| it.0.to_owned()),
-        backend: backend.map(|it| it.1.to_owned()),
+        upstream: backend.map(|(upstream, _)| upstream.to_owned()),
+        backend: backend.map(|(_, backend)| backend.to_owned()),
         phase: sight.phase.token().to_owned(),
         age_ms: millis(now.since(sight.began)),
     }
@@ -84,12 +88,12 @@ pub(super) fn latency(figures: &FiguresSnapshot) -> Option<api::BackendLatency> 
 
 /// A backend's failures by reason, as `culprit:token`: in total and in the last minute.
 pub(super) fn errors(figures: &FiguresSnapshot) -> BTreeMap<String, api::FailureCounts> {
-    let of_reason = |(reason, counts): (&FailureReason, &(u64, u64))| {
-        let ((culprit, token), &(total, minute)) = (reason, counts);
+    let mut errors = BTreeMap::new();
+    for (&(culprit, token), &(total, minute)) in &figures.failures {
         let counts = api::FailureCounts { total, minute };
-        (format!("{culprit}:{token}"), counts)
-    };
-    figures.failures.iter().map(of_reason).collect()
+        errors.insert(format!("{culprit}:{token}"), counts);
+    }
+    errors
 }
 
 /// Responses 5xx since the start and within the last minute, with the number of all responses of that minute.
@@ -115,10 +119,10 @@ pub(super) fn sticky_of_all(upstream: &Upstream) -> Option<BTreeMap<String, u64>
     let mut sums = BTreeMap::new();
     for member in &upstream.members {
         for (outcome, count) in member.backend.figures().sticky_outcomes() {
-            *sums.entry(outcome).or_default() += count;
+            *sums.entry(outcome.token().to_owned()).or_default() += count;
         }
     }
-    Some(sticky(&sums.into_iter().collect::<Vec<_>>()))
+    Some(sums)
 }
 
 pub(super) fn last_failure(failure: &LastFailure) -> api::BackendFailure {
@@ -155,8 +159,10 @@ pub(super) fn last_probe(probe: &LastProbe) -> api::BackendProbe {
 
 /// What an answered probe does not prove, in words; `None`: nothing, or it was not answered.
 fn unproved(probe: &LastProbe) -> Option<&'static str> {
+    if !probe.answered {
+        return None;
+    }
     match probe.question {
-        _ if !probe.answered => None,
         ProbeQuestion::Request { .. } => None,
         ProbeQuestion::Cping => Some(
             "CPING does not tell whether `secret` is right and the application is deployed; a \
@@ -169,11 +175,9 @@ fn unproved(probe: &LastProbe) -> Option<&'static str> {
     }
 }
 
-fn moment(at: SystemTime) -> String {
-    show_moment(
-        at.duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()),
-    )
+fn moment(time: SystemTime) -> String {
+    let since_epoch = time.duration_since(UNIX_EPOCH);
+    show_moment(since_epoch.map_or(0, |since| since.as_secs()))
 }
 
 fn millis(duration: Duration) -> u64 {

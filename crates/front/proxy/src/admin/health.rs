@@ -9,10 +9,9 @@ use super::Desk;
 use super::exposition::Format;
 use super::metrics::{self, Observation};
 use super::reply::Reply;
-use crate::control::discovered::MembersView;
 use crate::limits::Limit;
 use crate::line_queue::LineQueue;
-use crate::site::Upstream;
+use crate::site::{Site, Upstream};
 use crate::tls;
 use crate::worker::FrontState;
 
@@ -41,13 +40,18 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
 /// each limit at which clients are turned away. A limit that is reached leaves the front ready: a balancer that sends
 /// all clients elsewhere would only move the overload.
 fn readiness(observed: &Observation) -> Reply {
-    let mut text = match observed {
-        Observation { leaving: true, .. } => "draining\n".to_owned(),
-        Observation { ready: true, .. } => "ready\n".to_owned(),
-        _ => "not ready\n".to_owned(),
+    let state = if observed.leaving {
+        "draining\n"
+    } else if observed.ready {
+        "ready\n"
+    } else {
+        "not ready\n"
     };
-    for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
-        text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
+    let mut text = state.to_owned();
+    for (upstream, is_ready) in &observed.upstreams {
+        if !is_ready {
+            text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
+        }
     }
     for (upstream, host) in &observed.unresolved {
         text.push_str(&format!(
@@ -61,13 +65,14 @@ fn readiness(observed: &Observation) -> Reply {
     if !limits.is_empty() {
         text.push_str(&format!("clients are turned away: {}\n", limits.join(", ")));
     }
-    for view in observed.members.iter().filter(|view| view.age.is_none()) {
-        let MembersView {
-            upstream, source, ..
-        } = view;
-        text.push_str(&format!(
-            "upstream {upstream} has no members from {source} yet\n"
-        ));
+    for view in &observed.members {
+        let has_answered = view.age.is_some();
+        if !has_answered {
+            let (upstream, source) = (&view.upstream, view.source);
+            text.push_str(&format!(
+                "upstream {upstream} has no members from {source} yet\n"
+            ));
+        }
     }
     let status = if observed.ready {
         StatusCode::OK
@@ -97,36 +102,44 @@ fn readiness_of(shared: &FrontState, name: &str) -> Reply {
     }
 }
 
+/// The upstreams, each with a host name of a backend that failed to resolve and never did before.
+fn unresolved_names(site: &Site) -> Vec<(String, String)> {
+    let mut names = Vec::new();
+    for backend in site.backends() {
+        if let Some(resolution) = backend.resolution()
+            && resolution.age.is_none()
+            && resolution.failed.is_some()
+        {
+            names.push((backend.upstream().to_owned(), resolution.host));
+        }
+    }
+    names
+}
+
 /// Collects all values that metrics and `/readyz` show.
 pub(super) fn observe(desk: &Desk) -> Observation {
     let shared = &*desk.shared;
     let config = desk.config.load();
     let site = shared.site.load();
-    let mut backends = site.status();
     let leaving = shared.is_leaving();
-    let all = site.upstreams.iter();
-    let upstreams: Vec<(String, bool)> = all
-        .map(|it| {
-            let awaits = shared.control.discovered.awaits(&it.name);
-            (it.name.clone(), accepts_new(it) && !awaits)
-        })
-        .collect();
-    let lacking = site.backends().filter_map(|backend| {
-        let resolution = backend.resolution()?;
-        let lacks = resolution.age.is_none() && resolution.failed.is_some();
-        lacks.then(|| (backend.upstream().to_owned(), resolution.host))
-    });
-    let unresolved = lacking.collect();
-    let counts = |name: &String| config.ready.as_ref().is_none_or(|it| it.contains(name));
+    let mut backends = site.status();
+    // A retired backend gets its address added if one of those in force has its name.
+    backends.extend(shared.retired.status(&backends));
+    let mut upstreams = Vec::with_capacity(site.upstreams.len());
+    let mut holds = Vec::new();
+    for upstream in &site.upstreams {
+        let awaits_members = shared.control.discovered.awaits(&upstream.name);
+        let is_ready = accepts_new(upstream) && !awaits_members;
+        upstreams.push((upstream.name.clone(), is_ready));
+        if let Some((_, queue)) = upstream.hold() {
+            holds.push((upstream.name.clone(), queue.figures()));
+        }
+    }
+    // Without `ready` in [admin], all upstreams must be ready.
+    let is_required = |name: &String| config.ready.as_ref().is_none_or(|it| it.contains(name));
     let usable = upstreams
         .iter()
-        .all(|(name, is_ready)| *is_ready || !counts(name));
-    backends.extend(shared.retired.status(&backends));
-    let queues = site.upstreams.iter().filter_map(|upstream| {
-        let (_, queue) = upstream.hold()?;
-        Some((upstream.name.clone(), queue.figures()))
-    });
-    let holds = queues.collect();
+        .all(|(name, is_ready)| *is_ready || !is_required(name));
     Observation {
         counters: shared.counters.snapshot(shared.admission.open()),
         generation: site.generation,
@@ -148,7 +161,7 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         ready: usable && !leaving,
         upstreams,
         holds,
-        unresolved,
+        unresolved: unresolved_names(&site),
         members: shared.control.discovered.views(),
         since: shared.since,
         state_file_fails: shared.control.state_file_fails(),

@@ -21,7 +21,7 @@ struct HealthRecord {
     /// How long it was out in all, in seconds.
     downtime: u64,
     /// Whether most of its responses are 5xx.
-    fails: bool,
+    is_failing: bool,
     /// Whether the backend was there at the last check.
     is_present: bool,
 }
@@ -29,12 +29,14 @@ struct HealthRecord {
 impl HealthWatch {
     /// Compares all backends of the site with the last check, adds events for changes, and forgets backends that are
     /// gone.
-    pub(super) fn look<'b>(
+    pub(super) fn check<'b>(
         &mut self,
         backends: impl Iterator<Item = &'b Arc<Backend>>,
         events: &Events,
     ) {
-        self.0.values_mut().for_each(|seen| seen.is_present = false);
+        for record in self.0.values_mut() {
+            record.is_present = false;
+        }
         for backend in backends {
             let counts = backend.counts();
             let state = backend.state();
@@ -47,7 +49,7 @@ impl HealthWatch {
                 ejections: counts.ejections,
                 is_out: cause.is_some(),
                 downtime: counts.down.as_secs(),
-                fails: fails(known.fails, errors, responses),
+                is_failing: is_failing(known.is_failing, errors, responses),
                 is_present: true,
             };
             let name = &backend.settings().name;
@@ -56,7 +58,7 @@ impl HealthWatch {
             }
             *known = now;
         }
-        self.0.retain(|_, seen| seen.is_present);
+        self.0.retain(|_, record| record.is_present);
     }
 }
 
@@ -66,6 +68,7 @@ impl HealthRecord {
         let mut texts = Vec::new();
         let ejected = now.ejections - self.ejections;
         match (self.is_out, now.is_out) {
+            // A backend may have come back and been ejected again since the last check.
             (_, true) if ejected > 0 => texts.push(format!("out: {cause}")),
             (true, false) => texts.push(format!("back; in all it was out for {} s", now.downtime)),
             (false, false) if ejected > 0 => {
@@ -73,10 +76,10 @@ impl HealthRecord {
             }
             _ => {}
         }
-        let of = || format!("{errors} of {responses} responses within the last minute");
-        match (self.fails, now.fails) {
-            (false, true) => texts.push(format!("answers 5xx: {}", of())),
-            (true, false) => texts.push(format!("answers well again: 5xx were {}", of())),
+        let ratio = || format!("{errors} of {responses} responses within the last minute");
+        match (self.is_failing, now.is_failing) {
+            (false, true) => texts.push(format!("answers 5xx: {}", ratio())),
+            (true, false) => texts.push(format!("answers well again: 5xx were {}", ratio())),
             _ => {}
         }
         texts
@@ -85,11 +88,12 @@ impl HealthRecord {
 
 /// Whether at least half of the last minute's responses, and at least [`ERRORS_MIN`], are 5xx.
 pub(super) fn is_mostly_5xx(errors: u64, responses: u64) -> bool {
-    fails(false, errors, responses)
+    is_failing(false, errors, responses)
 }
 
 /// Whether the state "mostly 5xx" holds: it begins with [`is_mostly_5xx`], and ends when fewer than a tenth are 5xx.
-fn fails(before: bool, errors: u64, responses: u64) -> bool {
+/// `before` is the state at the last check.
+fn is_failing(before: bool, errors: u64, responses: u64) -> bool {
     if before {
         return errors > 0 && 10 * errors >= responses;
     }
@@ -142,15 +146,15 @@ mod tests {
     fn answers_that_are_mostly_5xx_are_told_once() {
         let well = HealthRecord::default();
         let bad = HealthRecord {
-            fails: true,
+            is_failing: true,
             ..HealthRecord::default()
         };
         let said = ["answers 5xx: 30 of 30 responses within the last minute"];
         assert_eq!(texts(&well, &bad), said);
         assert_eq!(texts(&bad, &bad), [""; 0]);
         assert!(texts(&bad, &well)[0].starts_with("answers well again"));
-        assert!(fails(false, 30, 30) && fails(false, 10, 20));
-        assert!(!fails(false, 9, 9) && !fails(false, 10, 21));
-        assert!(fails(true, 1, 10) && !fails(true, 1, 11) && !fails(true, 0, 0));
+        assert!(is_failing(false, 30, 30) && is_failing(false, 10, 20));
+        assert!(!is_failing(false, 9, 9) && !is_failing(false, 10, 21));
+        assert!(is_failing(true, 1, 10) && !is_failing(true, 1, 11) && !is_failing(true, 0, 0));
     }
 }

@@ -57,10 +57,10 @@ pub(super) fn forget(site: &Site, name: &str, body: &Map<String, Value>) -> Repl
     };
     match LimitSubject::parse(&limit.config, key) {
         Ok(subjects) => {
-            let forgotten = subjects
-                .iter()
-                .map(|subject| limits.forget(limit, subject.key(limits, limit)));
-            let known = forgotten.fold(false, |known, was| known | was);
+            let mut known = false;
+            for subject in &subjects {
+                known |= limits.forget(limit, subject.key(limits, limit));
+            }
             Reply::json(&ForgottenKey { known })
         }
         Err(detail) => wrong(&detail),

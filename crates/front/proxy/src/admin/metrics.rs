@@ -155,9 +155,10 @@ fn render_connections(page: &mut Exposition, observed: &Observation) {
 fn render_panics(page: &mut Exposition, backends: &[BackendStatus]) {
     let mut panics = page.family(&families::UPSTREAM_PANIC);
     let present: Vec<&BackendStatus> = backends.iter().filter(|it| !it.retired).collect();
-    for of_upstream in present.chunk_by(|one, next| one.upstream == next.upstream) {
-        let panic = of_upstream.iter().any(|it| it.counts.panic);
-        panics.sample(&[&of_upstream[0].upstream], u8::from(panic));
+    // The backends of an upstream follow each other.
+    for of_upstream in present.chunk_by(|first, next| first.upstream == next.upstream) {
+        let is_panic = of_upstream.iter().any(|status| status.counts.panic);
+        panics.sample(&[&of_upstream[0].upstream], u8::from(is_panic));
     }
 }
 
@@ -230,21 +231,21 @@ fn render_caches(page: &mut Exposition, caches: &[Cache]) {
             bypass.sample(&[&cache.config.name, reason], count);
         }
     }
-    let mut each = |family, value: fn(&Cache) -> u64| {
+    let mut render_each = |family, value: fn(&Cache) -> u64| {
         let mut samples = page.family(family);
         for cache in caches {
             samples.sample(&[&cache.config.name], value(cache));
         }
     };
-    each(&families::CACHE_BYTES, |cache| cache.store.size().0);
-    each(&families::CACHE_OBJECTS, |cache| {
+    render_each(&families::CACHE_BYTES, |cache| cache.store.size().0);
+    render_each(&families::CACHE_OBJECTS, |cache| {
         cache.store.size().1 as u64
     });
-    each(&families::CACHE_EVICTIONS, |cache| cache.store.evicted());
-    each(&families::CACHE_WAITERS, |cache| {
+    render_each(&families::CACHE_EVICTIONS, |cache| cache.store.evicted());
+    render_each(&families::CACHE_WAITERS, |cache| {
         cache.store.waiters() as u64
     });
-    each(&families::CACHE_PURGES, |cache| cache.store.purge_count());
+    render_each(&families::CACHE_PURGES, |cache| cache.store.purge_count());
     let mut fetches = page.family(&families::CACHE_FILLS_OPEN);
     for cache in caches {
         for ((age, _), count) in FETCH_AGES.iter().zip(cache.store.fetches()) {

@@ -12,8 +12,8 @@ pub(super) fn is_part(path: &[u8]) -> bool {
 
 /// Answers a request for a file of the page; `None` for another path.
 pub(super) fn answer(path: &[u8]) -> Option<Reply> {
-    let (kind, text) = find(path)?;
-    Some(Reply::new(StatusCode::OK, kind, text))
+    let (content_type, text) = find(path)?;
+    Some(Reply::new(StatusCode::OK, content_type, text))
 }
 
 fn find(path: &[u8]) -> Option<(&'static str, &'static str)> {

@@ -72,6 +72,7 @@ pub(super) async fn serve(
     wire.finish(&reply).await
 }
 
+/// The answer to a request. Its body is read only if it may go to [`api`].
 async fn answer(
     desk: &Desk,
     bound: &BoundAddress,
@@ -80,24 +81,25 @@ async fn answer(
     head: Box<RequestHead>,
 ) -> io::Result<Reply> {
     let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
+    // Before the check of access: monitoring has no token.
     if let Some(reply) = health::answer(desk, &head) {
-        return Ok(if is_read {
-            reply
-        } else {
-            Reply::method("GET, HEAD")
+        return Ok(match is_read {
+            true => reply,
+            false => Reply::method("GET, HEAD"),
         });
     }
     let config = desk.config.load_full();
-    if let Err(refused) = access::check(&config, bound, peer, &head) {
-        return Ok(refused);
+    if let Err(refusal) = access::check(&config, bound, peer, &head) {
+        return Ok(refusal);
     }
     if is_read && let Some(file) = page::answer(&head.target.path) {
         return Ok(file);
     }
     let body = match wire.body(&head).await? {
         Ok(body) => body,
-        Err(refused) => return Ok(refused),
+        Err(refusal) => return Ok(refusal),
     };
+    // Meanwhile the connection is not closed to make room for another.
     wire.work.set(true);
     let reply = api::answer(desk, &Request { head, body, peer }).await;
     wire.work.set(false);
@@ -115,7 +117,7 @@ struct AdminWire<'s> {
 }
 
 impl AdminWire<'_> {
-    /// Reads the head of the request; `None` if the client left.
+    /// Reads the head of the request; `None` if the client left. The inner error is a fault of the request.
     async fn head(&mut self) -> io::Result<Result<Option<Box<RequestHead>>, Fault>> {
         loop {
             match self.server.receive(&mut self.input) {
@@ -123,7 +125,8 @@ impl AdminWire<'_> {
                     self.unread = head.body != BodyLength::Known(0);
                     return Ok(Ok(Some(head)));
                 }
-                Ok(Some(_)) => return Ok(Ok(None)),
+                // Not before a head.
+                Ok(Some(ServerEvent::Body(_) | ServerEvent::BodyEnd)) => return Ok(Ok(None)),
                 Ok(None) => {}
                 Err(fault) => return Ok(Err(fault)),
             }
@@ -151,7 +154,7 @@ impl AdminWire<'_> {
                     return Ok(Err(too_large()));
                 }
                 Ok(Some(ServerEvent::Body(data))) => body.extend_from_slice(&data),
-                Ok(Some(_)) => {
+                Ok(Some(ServerEvent::BodyEnd | ServerEvent::Head(_))) => {
                     self.unread = false;
                     return Ok(Ok(body));
                 }
@@ -185,12 +188,16 @@ impl AdminWire<'_> {
         }
         self.stream.write_all(&output).await?;
         self.stream.shutdown().await?;
-        let mut left = if self.unread { LINGER_MAX } else { 0 };
-        while left > 0 {
+        if !self.unread {
+            return Ok(());
+        }
+        let mut discarded = 0;
+        while discarded < LINGER_MAX {
             self.input.clear();
             match self.read().await? {
+                // The client has closed its side.
                 0 => break,
-                read => left = left.saturating_sub(read),
+                read => discarded += read,
             }
         }
         Ok(())

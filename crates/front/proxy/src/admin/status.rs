@@ -1,7 +1,6 @@
 //! The state of the front, its upstreams and its backends, as the API shows it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use catamaran_admin_api as api;
@@ -29,15 +28,12 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
     let overrides = shared.control.lock();
     let site = shared.site.load_full();
     let counters = &observed.counters;
-    let counted = counters.reasons.iter();
-    let reasons = counted.map(|(reason, count)| (reason.to_string(), *count));
+    let reasons = counters.reasons.iter();
     let discovered = &shared.control.discovered;
-    let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides, discovered);
+    let upstreams = site.upstreams.iter();
     let retired = shared.retired.in_use();
     let uptime = shared.began.elapsed();
-    let reached = observed.limits.iter();
-    let limits = reached.map(|(limit, spell)| reached_limit(*limit, spell, uptime));
-    let of_retired = |it: &Arc<Backend>| backend(it, &it.settings());
+    let limits = observed.limits.iter();
     let (number, failed) = shared.control.last_upgrade();
     let [
         none,
@@ -66,7 +62,9 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
             max: observed.connections_max,
             accepted: counters.accepted,
         },
-        limits: limits.collect(),
+        limits: limits
+            .map(|(limit, spell)| reached_limit(*limit, spell, uptime))
+            .collect(),
         troubles: troubles(shared),
         requests: counters.requests,
         responses: api::ResponseCounts {
@@ -82,30 +80,40 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
             applied: counters.reloads_applied,
             refused: counters.reloads_refused,
         },
-        reasons: reasons.collect(),
-        upstreams: site.upstreams.iter().map(of_upstream).collect(),
-        retired: retired.iter().map(of_retired).collect(),
+        reasons: reasons
+            .map(|(reason, count)| (reason.to_string(), *count))
+            .collect(),
+        upstreams: upstreams
+            .map(|it| upstream(it, &overrides, discovered))
+            .collect(),
+        retired: retired
+            .iter()
+            .map(|it| backend(it, &it.settings()))
+            .collect(),
         in_flight: figures::in_flight(shared, &site, &retired),
     }
 }
 
 /// The faults of the front itself, in words.
 fn troubles(shared: &FrontState) -> Vec<String> {
-    let loss = shared.access_log.loss();
-    let lost = loss.map(|why| format!("lines of the access log are lost: {why}"));
-    let refusal = shared.control.refused_reload();
-    let refused = refusal.map(|why| format!("the last reload was refused: {why}"));
+    let mut troubles = Vec::new();
+    if let Some(reason) = shared.access_log.loss() {
+        troubles.push(format!("lines of the access log are lost: {reason}"));
+    }
+    if let Some(reason) = shared.control.refused_reload() {
+        troubles.push(format!("the last reload was refused: {reason}"));
+    }
+    if let Some(reason) = shared.traces.trouble() {
+        troubles.push(format!("spans of traces are lost: {reason}"));
+    }
     let profiles = shared.profiles.load();
-    let unusable = profiles.iter().filter_map(|(name, profile)| {
-        let why = profile.refused()?;
-        Some(format!(
-            "changed files of tls.{name} cannot be used, the previous ones stay in force: {why}"
-        ))
-    });
-    let trouble = shared.traces.trouble();
-    let untraced = trouble.map(|why| format!("spans of traces are lost: {why}"));
-    let known = lost.into_iter().chain(refused).chain(untraced);
-    let mut troubles: Vec<String> = known.chain(unusable).collect();
+    for (name, profile) in profiles.iter() {
+        if let Some(reason) = profile.refused() {
+            troubles.push(format!(
+                "changed files of tls.{name} cannot be used, the previous ones stay in force: {reason}"
+            ));
+        }
+    }
     for (name, certificate) in tls::certificates(&profiles) {
         if certificate.not_after <= SystemTime::now() {
             let names = certificate.names.join(", ");
@@ -136,8 +144,7 @@ pub(super) fn upstream(
     overrides: &Overrides,
     discovered: &DiscoveredMembers,
 ) -> UpstreamStatus {
-    let all = upstream.members.iter();
-    let members = all.map(|it| member(upstream, it, overrides, discovered));
+    let members = upstream.members.iter();
     UpstreamStatus {
         name: upstream.name.clone(),
         policy: upstream.config().policy.token().to_owned(),
@@ -151,16 +158,18 @@ pub(super) fn upstream(
             left: upstream.retry_budget.left(),
             max: RetryBudget::MAX,
         },
-        backends: members.collect(),
+        backends: members
+            .map(|it| member(upstream, it, overrides, discovered))
+            .collect(),
     }
 }
 
 /// The discovered members of an upstream, and the state of their source, as the API shows them.
 fn found_members(view: MembersView) -> api::FoundMembers {
     let refusals = view.refused.into_iter();
-    let refused = refusals.map(|(name, why)| api::RefusedMember {
+    let refused = refusals.map(|(name, refusal)| api::RefusedMember {
         name,
-        reason: why.token().to_owned(),
+        reason: refusal.token().to_owned(),
     });
     api::FoundMembers {
         from: view.source.to_owned(),
@@ -186,7 +195,7 @@ pub(super) fn member(
 ) -> BackendMember {
     let found = discovered.member(&upstream.name, member.name());
     let settings = &member.settings;
-    let said = overrides.get(&upstream.name, member.name());
+    let changes = overrides.get(&upstream.name, member.name());
     BackendMember {
         backend: backend(&member.backend, settings),
         jvm_route: settings.jvm_route.clone(),
@@ -200,9 +209,9 @@ pub(super) fn member(
             state: found.standing.to_owned(),
             gone_in_s: found.gone_in.map(|left| left.as_secs()),
         }),
-        changed: said.map(override_of),
-        drain: said
-            .and_then(|said| said.drain)
+        changed: changes.map(override_of),
+        drain: changes
+            .and_then(|changes| changes.drain)
             .map(|drain| progress(&drain, member)),
         sessions: member.sessions_seen(),
         unknown_ids: member.unknown_ids(),
@@ -294,33 +303,28 @@ fn controls(controls: Controls) -> api::BackendControls {
     }
 }
 
-fn override_of(said: &Override) -> api::Override {
-    let activation = said.activation.map(|set| set.value.token());
+/// What operators have changed about a backend, as the API shows it.
+fn override_of(changes: &Override) -> api::Override {
+    let activation = changes.activation.map(|set| set.value.token());
     api::Override {
         activation: activation.map(str::to_owned),
-        weight: said.weight.map(|set| set.value),
-        distance: said.distance.map(|set| set.value),
-        until: said.until.map(show_moment),
-        reason: said.reason.clone(),
-        by: said.by.clone(),
-        at: show_moment(said.at),
+        weight: changes.weight.map(|set| set.value),
+        distance: changes.distance.map(|set| set.value),
+        until: changes.until.map(show_moment),
+        reason: changes.reason.clone(),
+        by: changes.by.clone(),
+        at: show_moment(changes.at),
     }
 }
 
 /// The progress of a drain, as the API shows it.
 fn progress(drain: &Drain, member: &Member) -> api::DrainProgress {
-    let Drain {
-        then,
-        began,
-        sessions,
-        ..
-    } = *drain;
     let earliest = member.drained_in();
     api::DrainProgress {
-        then: then.token().to_owned(),
-        began: show_moment(began),
+        then: drain.then.token().to_owned(),
+        began: show_moment(drain.began),
         deadline: show_moment(drain.ends()),
-        sessions_at_start: sessions,
+        sessions_at_start: drain.sessions,
         sessions_now: member.sessions_seen(),
         earliest: earliest.map(|left| show_moment(now() + left.as_secs())),
         in_flight: member.backend.in_flight(),

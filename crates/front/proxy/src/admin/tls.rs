@@ -23,13 +23,16 @@ pub(super) fn all(shared: &FrontState) -> ProfileList {
 
 fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     let served = live.current();
-    let read = live.read();
+    let read_at = live.read();
     let all_facts = served.certificates().iter();
     // A profile is built of all its certificates or not at all, in the order of the file.
     let certificates = all_facts
         .zip(&live.config.certificates)
         .map(|(facts, files)| certificate(facts, files));
-    let age = SystemTime::now().duration_since(read).unwrap_or_default();
+    // The default, 0, holds if the clock was set back.
+    let age = SystemTime::now()
+        .duration_since(read_at)
+        .unwrap_or_default();
     let client_certificate = match live.config.settings.client_certificate {
         ClientCertificate::Off => "off",
         ClientCertificate::Optional => "optional",
@@ -38,7 +41,7 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     ProfileStatus {
         name: name.to_owned(),
         client_certificate: client_certificate.to_owned(),
-        read: show_moment(seconds(read)),
+        read: show_moment(seconds(read_at)),
         age_s: age.as_secs(),
         refused: live.refused().map(|reason| reason.as_str().to_owned()),
         certificates: certificates.collect(),

@@ -80,10 +80,8 @@ impl CacheCounts {
 
     /// Counts the result of a request; `worker` is that of the calling thread.
     pub(crate) fn result(&self, worker: usize, result: CacheResult) {
-        let mut counters = CacheResult::ALL.iter().zip(&self.results[worker]);
-        if let Some((_, counter)) = counters.find(|(its, _)| **its == result) {
-            counter.increment();
-        }
+        // `ALL` has the results in the order of their declaration.
+        self.results[worker][result as usize].increment();
     }
 
     /// Counts the reason why a request bypassed the cache, or a response was not stored.

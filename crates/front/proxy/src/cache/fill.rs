@@ -65,6 +65,15 @@ impl Audience {
     }
 }
 
+/// The limits, in bytes, on bodies that are being received.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FillLimits {
+    /// The longest body that is stored.
+    pub(crate) object_max: u64,
+    /// The most bytes that all bodies being received may take.
+    pub(crate) fills_max: u64,
+}
+
 /// The reason why a response could not be fetched, and the status to answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FillFailure {
@@ -211,22 +220,24 @@ impl Fill {
     }
 
     /// Takes the head. If the response is to be stored, its announced length is reserved. `false`: it is not stored,
-    /// for example because all bodies being received would take more than `most` bytes; it then has one reader.
-    pub(crate) fn begin(self: &Arc<Self>, mut head: FillHead, most: u64) -> bool {
-        let length = head.content_length.unwrap_or(0);
-        if head.storing.is_ok() && !self.share.take(length, most) {
+    /// for example because all bodies being received would take more than `fills_max`; it then has one reader.
+    pub(crate) fn begin(self: &Arc<Self>, mut head: FillHead, fills_max: u64) -> bool {
+        let announced = head.content_length;
+        // A body of unknown length is counted as it comes.
+        let reserved = announced.unwrap_or(0);
+        if head.storing.is_ok() && !self.share.take(reserved, fills_max) {
             head.storing = Err("fills-max");
         }
         let is_kept = head.storing.is_ok();
         let mut state = self.lock();
         if is_kept {
-            state.counted += length;
+            state.counted += reserved;
             state.place = self.share.join(Arc::downgrade(self));
         } else {
             state.body = FillBody::passed();
         }
-        if let (Some(length), FillBody::Kept { tail, .. }) = (head.content_length, &mut state.body)
-        {
+        if let (Some(length), FillBody::Kept { tail, .. }) = (announced, &mut state.body) {
+            // A short body gets one block of its size.
             tail.reserve(usize::try_from(length).unwrap_or(BLOCK).min(BLOCK));
         }
         state.head = Some(Arc::new(head));
@@ -237,19 +248,15 @@ impl Fill {
     /// Adds bytes of the body.
     ///
     /// # Errors
-    /// The reason why the body is not stored: it exceeds `object_max`, or all bodies being received exceed `most`. The
-    /// request that caused the fetch still gets the body.
-    pub(crate) fn push(
-        &self,
-        data: Bytes,
-        (object_max, most): (u64, u64),
-    ) -> Result<(), &'static str> {
+    /// The reason why the body is not stored: it exceeds one of the limits. The request that caused the fetch still
+    /// gets the body.
+    pub(crate) fn push(&self, data: Bytes, limits: FillLimits) -> Result<(), &'static str> {
         let added = data.len() as u64;
-        let takes = self.lock().is_long();
+        let is_counted = self.lock().is_counted_as_it_comes();
         // `take` may have other fills give up their bytes, and even this one, so this one is not locked meanwhile.
-        let fits = !takes || self.share.take(added, most);
+        let fits = !is_counted || self.share.take(added, limits.fills_max);
         let mut state = self.lock();
-        if takes && fits {
+        if is_counted && fits {
             state.counted += added;
         }
         if state.is_given_up {
@@ -257,7 +264,7 @@ impl Fill {
             return Err("fills-max");
         }
         let pushed = match &mut state.body {
-            FillBody::Kept { blocks, tail, len } if fits && *len + added <= object_max => {
+            FillBody::Kept { blocks, tail, len } if fits && *len + added <= limits.object_max => {
                 *len += added;
                 keep(data, blocks, tail);
                 Ok(())
@@ -366,12 +373,15 @@ impl Fill {
         if !state.readers.is_empty() {
             return false;
         }
-        let length = state.head.as_ref().and_then(|head| head.content_length);
-        match (&state.body, length) {
-            (FillBody::Passed { .. }, _) => true,
-            _ if state.is_wanted => false,
-            (FillBody::Kept { len, .. }, Some(length)) => length.saturating_sub(*len) > REST_MAX,
-            (FillBody::Kept { .. }, None) => true,
+        let FillBody::Kept { len, .. } = &state.body else {
+            return true;
+        };
+        if state.is_wanted {
+            return false;
+        }
+        match state.head.as_ref().and_then(|head| head.content_length) {
+            Some(length) => length.saturating_sub(*len) > REST_MAX,
+            None => true,
         }
     }
 
@@ -437,13 +447,13 @@ impl FillState {
     }
 
     /// Whether bytes are counted as they come: the body is kept, and its length was not announced.
-    fn is_long(&self) -> bool {
+    fn is_counted_as_it_comes(&self) -> bool {
         let head = self.head.as_ref();
-        let is_long = head.is_some_and(|it| it.content_length.is_none());
-        is_long && matches!(self.body, FillBody::Kept { .. })
+        let has_unknown_length = head.is_some_and(|head| head.content_length.is_none());
+        has_unknown_length && matches!(self.body, FillBody::Kept { .. })
     }
 
-    /// Stops storing the body: keeps only the bytes that the one reader has not taken.
+    /// Stops storing the body: passes its bytes, with `data` at their end, on to the one reader, if there still is one.
     fn pass_on(&mut self, data: Bytes, share: &FillShare) {
         let mut queue = VecDeque::new();
         if let FillBody::Kept { blocks, tail, .. } = &mut self.body
@@ -487,30 +497,32 @@ impl FillReader {
     /// The next event before the body: an interim response, the head, a whole response or a failure.
     pub(crate) fn poll_news(&self, cx: &Context<'_>) -> Poll<FillNews> {
         let mut state = self.fill.lock();
-        let is_kept = matches!(state.body, FillBody::Kept { .. });
         if self.leads
             && let Some((status, headers)) = state.interims.pop_front()
         {
             return Poll::Ready(FillNews::Interim(status, Box::new(headers)));
         }
-        match (&state.end, &state.head) {
-            (Some(End::Failed(failure)), _) => return Poll::Ready(FillNews::Failed(*failure)),
-            (Some(End::Whole(Some((object, validated)))), None) => {
-                return Poll::Ready(FillNews::Whole(Arc::clone(object), *validated));
+        if let Some(End::Failed(failure)) = &state.end {
+            return Poll::Ready(FillNews::Failed(*failure));
+        }
+        if let Some(head) = &state.head {
+            if self.leads {
+                return Poll::Ready(FillNews::Head(Arc::clone(head)));
             }
-            (_, Some(head)) if self.leads => return Poll::Ready(FillNews::Head(Arc::clone(head))),
-            (_, Some(head)) if head.storing.is_err() || !is_kept => {
+            let is_kept = matches!(state.body, FillBody::Kept { .. });
+            if head.storing.is_err() || !is_kept {
                 return Poll::Ready(FillNews::NotShared(Some(head.status)));
             }
             // Without an announced length it is not known before the end whether the whole body can be kept.
-            (_, Some(head)) if head.content_length.is_some() => {
+            if head.content_length.is_some() {
                 return Poll::Ready(FillNews::Head(Arc::clone(head)));
             }
-            (Some(End::Whole(Some((object, validated)))), Some(_)) => {
-                return Poll::Ready(FillNews::Whole(Arc::clone(object), *validated));
-            }
-            (Some(End::Whole(None)), _) => return Poll::Ready(FillNews::NotShared(None)),
-            (None, _) => {}
+        }
+        if let Some(End::Whole(stored)) = &state.end {
+            return Poll::Ready(match stored {
+                Some((object, validated)) => FillNews::Whole(Arc::clone(object), *validated),
+                None => FillNews::NotShared(None),
+            });
         }
         state.readers[self.key] = Some(cx.waker().clone());
         Poll::Pending
@@ -525,17 +537,18 @@ impl FillReader {
         cx: &Context<'_>,
     ) -> Poll<Result<Option<Bytes>, FillFailure>> {
         let mut state = self.fill.lock();
-        let next = state.body.next_block(&mut self.next);
+        let block = state.body.next_block(&mut self.next);
         if let FillBody::Passed { len, .. } = state.body {
+            // Bytes that were counted while the body was kept are given back as they are taken.
             let taken = state.counted.saturating_sub(len as u64);
             state.release(&self.fill.share, taken);
-            if next.is_some() {
+            if block.is_some() {
                 state.idle_since = None;
                 state.wake_filler();
             }
         }
-        if next.is_some() {
-            return Poll::Ready(Ok(next));
+        if block.is_some() {
+            return Poll::Ready(Ok(block));
         }
         match &state.end {
             Some(End::Whole(_)) => Poll::Ready(Ok(None)),
@@ -558,38 +571,42 @@ impl Drop for FillReader {
         let mut state = self.fill.lock();
         state.readers.remove(self.key);
         if state.readers.is_empty() {
+            // The filler may stop now: see `Fill::is_abandoned`.
             state.wake_filler();
         }
     }
 }
 
-/// Copies bytes into blocks, so that readers do not hold on to buffers of connections.
+/// Copies bytes into blocks, so that readers do not hold on to buffers of connections. `tail` is the block that is
+/// being filled.
 fn keep(mut data: Bytes, blocks: &mut Vec<Bytes>, tail: &mut BytesMut) {
     while !data.is_empty() {
-        if tail.len() == tail.capacity() {
+        let is_full = tail.len() == tail.capacity();
+        if is_full {
             if !tail.is_empty() {
                 blocks.push(std::mem::take(tail).freeze());
             }
             *tail = BytesMut::with_capacity(BLOCK);
         }
-        let room = (tail.capacity() - tail.len()).min(data.len());
-        tail.extend_from_slice(&data.split_to(room));
+        let fitting = (tail.capacity() - tail.len()).min(data.len());
+        tail.extend_from_slice(&data.split_to(fitting));
     }
 }
 
 /// The body's blocks as they are stored: full ones, without unused room. Those of a short body need no compacting,
 /// since they are copied when it is stored.
-fn compact(blocks: &[Bytes], len: u64) -> Vec<Bytes> {
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if blocks.len() <= len.div_ceil(BLOCK) || len < SHORT_MAX {
+fn compact(blocks: &[Bytes], body_len: u64) -> Vec<Bytes> {
+    let len = usize::try_from(body_len).unwrap_or(usize::MAX);
+    let full_blocks = len.div_ceil(BLOCK);
+    if blocks.len() <= full_blocks || len < SHORT_MAX {
         return blocks.to_vec();
     }
-    let mut compacted = Vec::with_capacity(len.div_ceil(BLOCK));
+    let mut compacted = Vec::with_capacity(full_blocks);
     let mut block = Vec::with_capacity(BLOCK);
     for mut data in blocks.iter().cloned() {
         while !data.is_empty() {
-            let room = (BLOCK - block.len()).min(data.len());
-            block.extend_from_slice(&data.split_to(room));
+            let fitting = (BLOCK - block.len()).min(data.len());
+            block.extend_from_slice(&data.split_to(fitting));
             if block.len() == BLOCK {
                 compacted.push(Bytes::from(block));
                 block = Vec::with_capacity(BLOCK);

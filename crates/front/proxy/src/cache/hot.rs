@@ -45,8 +45,9 @@ impl WorkerEntry {
         if let Some(block) = self.block.get() {
             return Some(block.clone());
         }
-        let block = newest.block(0)?;
-        let own = || Bytes::from_owner(block);
+        let shared = newest.block(0)?;
+        // The bytes stay where they are, but references to them are counted in this entry.
+        let own = || Bytes::from_owner(shared);
         Some(self.block.get_or_init(own).clone())
     }
 }
@@ -71,7 +72,7 @@ impl StoredResponse {
     /// The stored response.
     pub(crate) fn object(&self) -> &Arc<Object> {
         match self {
-            Self::Found(entry, at) => entry.variant(*at).expect("it was found there"),
+            Self::Found(entry, index) => entry.variant(*index).expect("it was found there"),
             Self::Received(object) => object,
         }
     }
@@ -85,10 +86,10 @@ impl StoredResponse {
     }
 
     /// The block of the body at this index; `None` beyond the end.
-    pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
+    pub(crate) fn block(&self, index: usize) -> Option<Bytes> {
         match self {
-            Self::Found(entry, 0) if at == 0 => entry.first_block(self.object()),
-            _ => self.object().block(at),
+            Self::Found(entry, 0) if index == 0 => entry.first_block(self.object()),
+            _ => self.object().block(index),
         }
     }
 }
@@ -118,17 +119,20 @@ impl HotTable {
             self.slots = Box::default();
             self.purges = purges;
         }
-        let slot = self.slots.get_mut(place(key))?.as_mut()?;
+        let slot = self.slots.get_mut(slot_of(key))?.as_mut()?;
         if *slot.key != *key || slot.entry.is_over() {
             return None;
         }
         slot.uses = slot.uses.wrapping_add(1);
-        (!slot.uses.is_multiple_of(USES)).then(|| Arc::clone(&slot.entry))
+        if slot.uses.is_multiple_of(USES) {
+            return None;
+        }
+        Some(Arc::clone(&slot.entry))
     }
 
     /// Makes an entry of the store this worker's own, and puts it into the table unless it is too large.
     pub(super) fn keep(&mut self, key: &[u8], entry: Arc<Entry>) -> Arc<WorkerEntry> {
-        if let Some(Some(slot)) = self.slots.get(place(key))
+        if let Some(Some(slot)) = self.slots.get(slot_of(key))
             && Arc::ptr_eq(&slot.entry.entry, &entry)
         {
             return Arc::clone(&slot.entry);
@@ -139,7 +143,7 @@ impl HotTable {
             if self.slots.is_empty() {
                 self.slots = (0..SLOTS).map(|_| None).collect();
             }
-            self.slots[place(key)] = Some(HotSlot {
+            self.slots[slot_of(key)] = Some(HotSlot {
                 key: key.into(),
                 entry: Arc::clone(&entry),
                 uses: 0,
@@ -150,9 +154,10 @@ impl HotTable {
 
     /// Drops entries that the store has replaced or removed.
     pub(super) fn sweep(&mut self) {
-        let is_over = |slot: &HotSlot| slot.entry.is_over();
         for slot in &mut self.slots {
-            if slot.as_ref().is_some_and(is_over) {
+            if let Some(filled) = slot
+                && filled.entry.is_over()
+            {
                 *slot = None;
             }
         }
@@ -160,14 +165,16 @@ impl HotTable {
 }
 
 /// The slot of a key. Keys of the same slot replace each other, so a client that chooses keys gains nothing.
-fn place(key: &[u8]) -> usize {
+fn slot_of(key: &[u8]) -> usize {
     let mix = |hash: u64, part: u64| (hash ^ part).wrapping_mul(FACTOR).rotate_left(23);
-    let (parts, rest) = key.as_chunks();
-    let parts = parts.iter().map(|part| u64::from_le_bytes(*part));
-    let of_parts = parts.fold(key.len() as u64, mix);
-    let hash = rest
-        .iter()
-        .fold(of_parts, |hash, byte| mix(hash, u64::from(*byte)));
+    let (words, last_bytes) = key.as_chunks();
+    let mut hash = key.len() as u64;
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
+    }
+    for byte in last_bytes {
+        hash = mix(hash, u64::from(*byte));
+    }
     (hash >> 32) as usize % SLOTS
 }
 
@@ -230,7 +237,7 @@ mod tests {
     fn keys_are_spread() {
         let mut places = std::collections::BTreeSet::new();
         for at in 0..SLOTS {
-            places.insert(place(format!("http://a/page-{at}\n=app\n").as_bytes()));
+            places.insert(slot_of(format!("http://a/page-{at}\n=app\n").as_bytes()));
         }
         assert!(places.len() > SLOTS / 2, "{}", places.len());
     }

@@ -77,7 +77,7 @@ impl Object {
     }
 
     /// Whether `other` is this response, perhaps with other compressed copies.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is_same_response(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.head.fields.shares_memory(&other.head.fields)
     }
 
@@ -85,6 +85,7 @@ impl Object {
     pub(crate) fn with_fields(&self, headers: &Fields) -> (Fields, Body) {
         let fields = match self.body.blocks {
             Some(_) => headers.packed::<Bytes>(&[]),
+            // The memory of the fields ends with the body.
             None => headers.packed(&[self.head.fields.rest()]),
         };
         (fields, self.body.clone())
@@ -96,27 +97,31 @@ impl Object {
     }
 
     /// The block of the body at this index; `None` beyond its end.
-    pub(crate) fn block(&self, at: usize) -> Option<Bytes> {
+    pub(crate) fn block(&self, index: usize) -> Option<Bytes> {
         match &self.body.blocks {
-            Some(blocks) => blocks.get(at).cloned(),
-            None => (at == 0 && self.body.len > 0).then(|| self.head.fields.rest()),
+            Some(blocks) => blocks.get(index).cloned(),
+            None if index == 0 && self.body.len > 0 => Some(self.head.fields.rest()),
+            None => None,
         }
     }
 
     /// The blocks of the body.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Bytes> {
-        (0..).map_while(|at| self.block(at))
+        (0..).map_while(|index| self.block(index))
     }
 
     /// The bytes of memory that the object takes, as counted for the cache's limit. The number never changes:
     /// asking for a coding adds nothing.
     pub(super) fn weight(&self) -> u64 {
+        // A short body is counted with the fields.
         let blocks = self.body.blocks.as_ref().map_or(0, |blocks| {
             let list = blocks.len() * (size_of::<Bytes>() + ALLOCATION);
             self.body.len + list as u64
         });
-        let bodies = self.coded.get().filter(|coded| !coded.is_empty());
-        let coded = bodies.map_or(0, |coded| size_of::<CodedBodies>() + coded.len());
+        let coded = match self.coded.get() {
+            Some(coded) if !coded.is_empty() => size_of::<CodedBodies>() + coded.len(),
+            _ => 0,
+        };
         blocks + (size_of::<Self>() + self.head.weight() + coded + OVERHEAD) as u64
     }
 }
@@ -209,7 +214,8 @@ mod tests {
         assert!(
             coded.coded(Coding::Brotli).is_none() && object(&[5]).coded(Coding::Gzip).is_none()
         );
-        assert!(coded.is(&plain) && plain.is(&coded) && !plain.is(&object(&[100])));
+        assert!(coded.is_same_response(&plain) && plain.is_same_response(&coded));
+        assert!(!plain.is_same_response(&object(&[100])));
         let later = object(&[100]).with_codings_of(&coded);
         assert_eq!(later.codings().get(Coding::Gzip).unwrap(), "coded");
     }

@@ -141,7 +141,7 @@ impl Store {
         let options = OptionsBuilder::new()
             .estimated_items_capacity(items.clamp(64, ITEMS_MAX))
             .weight_capacity(config.memory)
-            // One shard could not hold the largest object otherwise.
+            // With more shards, one of them could not hold the largest object.
             .shards(SHARDS)
             .build()
             .expect("both capacities are given");
@@ -175,13 +175,13 @@ impl Store {
 
     /// The entry of a key, from the table of `worker`, whose thread calls this, or else from the store.
     pub(crate) fn entry(&self, worker: usize, key: &CacheKey) -> Option<Arc<WorkerEntry>> {
-        let key = key.as_bytes();
+        let bytes = key.as_bytes();
         let mut hot = lock(&self.hot[worker]);
-        if let Some(entry) = hot.find(key, self.purge_count()) {
+        if let Some(entry) = hot.find(bytes, self.purge_count()) {
             return Some(entry);
         }
-        let entry = self.entries.get(key)?;
-        Some(hot.keep(key, entry))
+        let entry = self.entries.get(bytes)?;
+        Some(hot.keep(bytes, entry))
     }
 
     /// The entry of a key, without counting this as a use.
@@ -201,7 +201,7 @@ impl Store {
     }
 
     /// The effect of purges that were made since an object began.
-    fn purged(&self, key: &CacheKey, object: &Object) -> PurgeEffect {
+    fn purge_effect(&self, key: &CacheKey, object: &Object) -> PurgeEffect {
         if object.head.began >= self.purge_count() {
             PurgeEffect::No
         } else {
@@ -218,33 +218,34 @@ impl Store {
         request: &dyn RequestFields,
     ) -> Option<Found> {
         let mut variants = entry.variants().enumerate();
-        let (at, object) = variants.find(|(_, it)| it.head.answers(request))?;
-        match self.purged(key, object) {
-            PurgeEffect::Hard => None,
-            purged => Some(Found {
-                response: StoredResponse::Found(Arc::clone(entry), at),
-                is_purged: purged == PurgeEffect::Softly,
-            }),
+        let (index, object) = variants.find(|(_, it)| it.head.answers(request))?;
+        let effect = self.purge_effect(key, object);
+        if effect == PurgeEffect::Hard {
+            return None;
         }
+        Some(Found {
+            response: StoredResponse::Found(Arc::clone(entry), index),
+            is_purged: effect == PurgeEffect::Softly,
+        })
     }
 
     /// Stores a response. `false`: it was not stored, because a purge named it while it was received.
     pub(crate) fn insert(&self, key: &CacheKey, object: Arc<Object>, config: &CacheConfig) -> bool {
         let _changing = lock(&self.changes);
-        if self.purged(key, &object) != PurgeEffect::No {
+        if self.purge_effect(key, &object) != PurgeEffect::No {
             return false;
         }
         let before = self.entries.peek(key.as_bytes());
-        let uses = before.as_ref().map_or(0, |entry| entry.uses());
-        let variants_before = before.iter().flat_map(|entry| entry.variants());
-        let other_variants =
-            variants_before.filter(|it| it.head.selection() != object.head.selection());
-        let others = other_variants
+        // The new response replaces the one for the same requests; of the others the oldest give way.
+        let others = (before.iter())
+            .flat_map(|entry| entry.variants())
+            .filter(|it| it.head.selection() != object.head.selection())
             .take(config.variants_max.saturating_sub(1))
             .cloned();
         let variants = std::iter::once(Arc::clone(&object)).chain(others);
+        // The backend has sent a response that can be stored, so notes of its failures are dropped.
         let state = EntryState {
-            uses,
+            uses: before.as_ref().map_or(0, |entry| entry.uses()),
             ..EntryState::default()
         };
         self.put(key, variants, before.as_deref(), state);
@@ -257,16 +258,15 @@ impl Store {
         let Some(before) = self.entries.peek(key.as_bytes()) else {
             return;
         };
-        let mut others = before.variants().filter(|it| !it.is(object)).cloned();
-        match others.next() {
-            None => {
-                self.entries.remove(key.as_bytes());
-                before.end();
-            }
-            Some(first) => {
-                let others = std::iter::once(first).chain(others);
-                self.put(key, others, Some(&*before), before.state());
-            }
+        let mut others = (before.variants())
+            .filter(|it| !it.is_same_response(object))
+            .cloned()
+            .peekable();
+        if others.peek().is_some() {
+            self.put(key, others, Some(&*before), before.state());
+        } else {
+            self.entries.remove(key.as_bytes());
+            before.end();
         }
     }
 
@@ -314,9 +314,9 @@ impl Store {
         let Some(before) = self.entries.peek(key.as_bytes()) else {
             return;
         };
-        if before.variants().any(|it| it.is(object)) {
+        if before.variants().any(|it| it.is_same_response(object)) {
             let variants = before.variants().map(|it| {
-                if it.is(object) {
+                if it.is_same_response(object) {
                     Arc::new(it.with_coding(coding, bytes.clone()))
                 } else {
                     Arc::clone(it)
@@ -326,7 +326,7 @@ impl Store {
         }
     }
 
-    /// Replaces an entry by one with these responses, the newest first.
+    /// Replaces the entry `before` by one with these responses, the newest first. [`Self::changes`] must be locked.
     fn put(
         &self,
         key: &CacheKey,
@@ -364,39 +364,36 @@ impl Store {
 
     /// The keys that were used most often, at most `most` of them. The cost grows with the number of keys.
     pub(crate) fn frequent(&self, most: usize) -> Vec<FrequentKey> {
-        let mut found: Vec<FrequentKey> = Vec::with_capacity(most + 1);
+        // Sorted, the most used key first.
+        let mut frequent: Vec<FrequentKey> = Vec::with_capacity(most + 1);
         for (key, entry) in self.entries.iter() {
             let uses = entry.uses();
-            let at = found.partition_point(|it| it.uses >= uses);
-            if uses > 0 && at < most {
-                let bytes = EntryWeight.weight(&key, &entry);
-                let variants = entry.variants().count();
-                found.insert(
-                    at,
-                    FrequentKey {
-                        key,
-                        uses,
-                        bytes,
-                        variants,
-                    },
-                );
-                found.truncate(most);
+            let rank = frequent.partition_point(|it| it.uses >= uses);
+            if uses > 0 && rank < most {
+                let used = FrequentKey {
+                    uses,
+                    bytes: EntryWeight.weight(&key, &entry),
+                    variants: entry.variants().count(),
+                    key,
+                };
+                frequent.insert(rank, used);
+                frequent.truncate(most);
             }
         }
-        found
+        frequent
     }
 
     /// Purges the responses that `purge` names. With `is_soft` they become stale instead.
     pub(crate) fn purge(&self, purge: Purge, is_soft: bool) {
         let _changing = lock(&self.changes);
-        let clears = purge == Purge::All && !is_soft;
+        let removes_all = purge == Purge::All && !is_soft;
         let mut bans = Bans::clone(&self.bans.load());
         bans.push(purge, is_soft);
         let count = bans.count();
         self.bans.store(Arc::new(bans));
         self.purges.store(count, Ordering::Release);
         // Other purged responses are found out by the bans when they are next asked for.
-        if clears {
+        if removes_all {
             self.entries.clear();
         }
     }
@@ -439,8 +436,8 @@ impl Store {
         let mut counts = [0; FETCH_AGES.len()];
         for (_, began) in lock(&self.fetches).iter() {
             let age = began.elapsed();
-            let class = FETCH_AGES.iter().position(|(_, most)| age < *most);
-            counts[class.unwrap_or(FETCH_AGES.len() - 1)] += 1;
+            let group = FETCH_AGES.iter().position(|(_, limit)| age < *limit);
+            counts[group.unwrap_or(FETCH_AGES.len() - 1)] += 1;
         }
         counts
     }
@@ -500,10 +497,10 @@ impl Entry {
     }
 
     /// The response at this index of [`Self::variants`].
-    pub(super) fn variant(&self, at: usize) -> Option<&Arc<Object>> {
-        match at.checked_sub(1) {
+    pub(super) fn variant(&self, index: usize) -> Option<&Arc<Object>> {
+        match index.checked_sub(1) {
             None => self.newest.as_ref(),
-            Some(at) => self.others.as_ref()?.0.get(at),
+            Some(among_others) => self.others.as_ref()?.0.get(among_others),
         }
     }
 

@@ -52,20 +52,17 @@ impl MediaPattern {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, subtype) = text.split_once('/')?;
-        let is_token = |part: &str| part.bytes().all(is_token);
-        if kind.is_empty() || !is_token(kind) || subtype.is_empty() {
+        let (before, after) = match subtype.split_once('*') {
+            Some((before, after)) => (before, Some(after)),
+            None => (subtype, None),
+        };
+        let has_tokens = is_token(kind) && is_token(before) && is_token(after.unwrap_or_default());
+        if kind.is_empty() || subtype.is_empty() || !has_tokens {
             return None;
         }
-        let lower = text.to_ascii_lowercase();
-        let Some((front, tail)) = subtype.split_once('*') else {
-            return is_token(subtype).then_some(Self {
-                head: lower,
-                tail: None,
-            });
-        };
-        (is_token(front) && is_token(tail)).then(|| Self {
-            head: lower[..kind.len() + 1 + front.len()].to_owned(),
-            tail: Some(tail.to_ascii_lowercase()),
+        Some(Self {
+            head: format!("{kind}/{before}").to_ascii_lowercase(),
+            tail: after.map(str::to_ascii_lowercase),
         })
     }
 
@@ -83,10 +80,11 @@ impl MediaPattern {
     }
 }
 
-/// Whether a byte may be part of a token (RFC 9110, section 5.6.2), except for the asterisk, which has another meaning
-/// here.
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte)
+/// Whether a text has only characters of a token (RFC 9110, section 5.6.2), except for the asterisk, which has another
+/// meaning here.
+fn is_token(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte))
 }
 
 /// The types that are compressed by default: they gain much, and their formats are not compressed already.

@@ -48,8 +48,8 @@ impl RequestConditions {
             tests,
             unless,
         } = self;
-        let has_pairs = !(headers.is_empty() && query.is_empty() && cookies.is_empty());
-        !has_pairs && tests.is_empty() && unless.is_none()
+        let has_no_pairs = headers.is_empty() && query.is_empty() && cookies.is_empty();
+        has_no_pairs && tests.is_empty() && unless.is_none()
     }
 
     pub(crate) fn rank(&self) -> ConditionRank {
@@ -65,64 +65,67 @@ impl RequestConditions {
     /// A text that is equal for conditions that the same requests meet.
     #[must_use]
     pub fn identity(&self) -> String {
-        let lower = |(name, value): &(FieldName, String)| {
-            (name.as_str().to_ascii_lowercase(), value.clone())
-        };
-        let mut headers: Vec<_> = self.headers.iter().map(lower).collect();
+        // Neither the order of conditions nor the case of a field's name matters.
+        let mut headers = Vec::with_capacity(self.headers.len());
+        for (name, value) in &self.headers {
+            headers.push((name.as_str().to_ascii_lowercase(), value.clone()));
+        }
         let (mut query, mut cookies) = (self.query.clone(), self.cookies.clone());
         for pairs in [&mut headers, &mut query, &mut cookies] {
             pairs.sort_unstable();
         }
         let mut tests: Vec<String> = self.tests.iter().map(RequestTest::identity).collect();
         tests.sort_unstable();
-        format!(
-            "{headers:?} {query:?} {cookies:?} {tests:?} {:?}",
-            self.unless
-        )
+        let unless = &self.unless;
+        format!("{headers:?} {query:?} {cookies:?} {tests:?} {unless:?}")
     }
 
     /// Whether the request of this client with this head, as the client sent it, meets all of them.
     pub(crate) fn are_met(&self, head: &RequestHead, client: IpAddr) -> bool {
+        if let Some(unless) = &self.unless
+            && unless.leaves_out(head, client)
+        {
+            return false;
+        }
         let mut headers = self.headers.iter();
         let mut query = self.query.iter();
         let mut cookies = self.cookies.iter();
-        headers.all(|(name, value)| is_field(head, name, value))
-            && query.all(|(name, value)| is_parameter(head, name, value))
-            && cookies.all(|(name, value)| is_cookie(head, name, value))
+        headers.all(|(name, value)| has_field(head, name, value))
+            && query.all(|(name, value)| has_parameter(head, name, value))
+            && cookies.all(|(name, value)| has_cookie(head, name, value))
             && self.tests.iter().all(|test| test.holds(head))
-            && !self
-                .unless
-                .as_ref()
-                .is_some_and(|it| it.leaves(head, client))
     }
 
     /// Whether the request that this CORS preflight announces may meet all conditions. Both have one target and one
     /// client, but a preflight has neither the fields nor the cookies of the request.
     pub(crate) fn may_be_met(&self, head: &RequestHead, client: IpAddr) -> bool {
+        if let Some(unless) = &self.unless
+            && unless.has_address(client)
+        {
+            return false;
+        }
         let mut query = self.query.iter();
-        let mut tests = self.tests.iter().filter(|it| it.is_told_early());
-        query.all(|(name, value)| is_parameter(head, name, value))
+        let mut tests = self.tests.iter().filter(|it| it.is_known_at_preflight());
+        query.all(|(name, value)| has_parameter(head, name, value))
             && tests.all(|test| test.holds(head))
-            && !self
-                .unless
-                .as_ref()
-                .is_some_and(|it| it.has_address(client))
     }
 
     /// Whether the conditions depend only on what a preflight shows, so that [`Self::may_be_met`] is certain.
-    pub(crate) fn are_told_early(&self) -> bool {
+    pub(crate) fn are_known_at_preflight(&self) -> bool {
         let unless = self.unless.as_ref();
         self.headers.is_empty()
             && self.cookies.is_empty()
-            && self.tests.iter().all(RequestTest::is_told_early)
+            && self.tests.iter().all(RequestTest::is_known_at_preflight)
             && unless.is_none_or(|it| it.cookie.is_none())
     }
 }
 
 impl Unless {
-    fn leaves(&self, head: &RequestHead, client: IpAddr) -> bool {
+    /// Whether the route leaves this request of this client to others.
+    fn leaves_out(&self, head: &RequestHead, client: IpAddr) -> bool {
         let cookie = self.cookie.as_ref();
-        self.has_address(client) || cookie.is_some_and(|(name, value)| is_cookie(head, name, value))
+        self.has_address(client)
+            || cookie.is_some_and(|(name, value)| has_cookie(head, name, value))
     }
 
     fn has_address(&self, client: IpAddr) -> bool {
@@ -130,17 +133,17 @@ impl Unless {
     }
 }
 
-fn is_field(head: &RequestHead, name: &FieldName, value: &str) -> bool {
+fn has_field(head: &RequestHead, name: &FieldName, value: &str) -> bool {
     head.headers.only(name) == Some(value.as_bytes())
 }
 
-fn is_parameter(head: &RequestHead, name: &str, value: &str) -> bool {
+fn has_parameter(head: &RequestHead, name: &str, value: &str) -> bool {
     let query = head.target.query.as_deref().unwrap_or_default();
-    let mut values = form_urlencoded::parse(query).filter(|(it, _)| it == name);
-    values.next().is_some_and(|(_, it)| it == value)
+    let first = form_urlencoded::parse(query).find(|(own_name, _)| own_name == name);
+    first.is_some_and(|(_, own_value)| own_value == value)
 }
 
-fn is_cookie(head: &RequestHead, name: &String, value: &str) -> bool {
+fn has_cookie(head: &RequestHead, name: &String, value: &str) -> bool {
     let mut cookies = pairs::cookies(&head.headers, std::slice::from_ref(name));
     cookies.next() == Some((name.as_str(), value.as_bytes()))
 }
@@ -152,19 +155,20 @@ impl fmt::Display for RequestConditions {
         let headers = self.headers.iter();
         let query = self.query.iter();
         let cookies = self.cookies.iter();
-        let mut all: Vec<String> = headers
+        let mut conditions: Vec<String> = headers
             .map(|(name, _)| format!("a field {}", name.as_str().to_ascii_lowercase()))
             .chain(query.map(|(name, value)| format!("?{name}={value}")))
             .chain(cookies.map(|(name, _)| format!("a cookie {name}")))
             .chain(self.tests.iter().map(ToString::to_string))
             .collect();
         if let Some(Unless { address, cookie }) = self.unless.as_deref() {
-            let cookie = cookie.iter();
-            all.extend(address.iter().map(|network| format!("not from {network}")));
-            all.extend(cookie.map(|(name, _)| format!("not with the cookie {name}")));
+            conditions.extend(address.iter().map(|network| format!("not from {network}")));
+            if let Some((name, _)) = cookie {
+                conditions.push(format!("not with the cookie {name}"));
+            }
         }
-        all.sort_unstable();
-        f.write_str(&all.join(", "))
+        conditions.sort_unstable();
+        f.write_str(&conditions.join(", "))
     }
 }
 

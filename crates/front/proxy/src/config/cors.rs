@@ -77,21 +77,21 @@ impl OriginPattern {
         if !is_scheme(scheme) {
             return Err(OriginError::Syntax);
         }
-        let (host, port) = split_port(rest).ok_or_else(|| {
+        let Some((host, port)) = split_port(rest) else {
+            // Without its path the text may be an origin; if so, the message shows it.
             let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-            let authority = Some(&rest[..end]).filter(|it| split_port(it).is_some());
-            authority.map_or(OriginError::Syntax, |authority| {
-                OriginError::Path(format!("{scheme}://{authority}"))
-            })
-        })?;
+            let authority = &rest[..end];
+            return Err(match split_port(authority) {
+                Some(_) => OriginError::Path(format!("{scheme}://{authority}")),
+                None => OriginError::Syntax,
+            });
+        };
         if [("http", ":80"), ("https", ":443")].contains(&(scheme, port)) {
             return Err(OriginError::DefaultPort(format!("{scheme}://{host}")));
         }
         let Some(domain) = host.strip_prefix('*') else {
-            return Ok(Self::Exact(format!(
-                "{scheme}://{}{port}",
-                exact_host(host)?
-            )));
+            let host = exact_host(host)?;
+            return Ok(Self::Exact(format!("{scheme}://{host}{port}")));
         };
         let name = domain.strip_prefix('.').ok_or(OriginError::Wildcard)?;
         if name.contains('*') {
@@ -121,8 +121,9 @@ impl OriginPattern {
                 domain,
                 port,
             } => {
-                let rest = origin.strip_prefix(scheme.as_bytes());
-                let host = rest.and_then(|rest| rest.strip_suffix(port.as_bytes()));
+                let authority = origin.strip_prefix(scheme.as_bytes());
+                let host = authority.and_then(|authority| authority.strip_suffix(port.as_bytes()));
+                // A port that the pattern does not have is no part of a name either.
                 host.is_some_and(|host| host.ends_with(domain.as_bytes()) && is_name(host))
             }
         }
@@ -169,15 +170,17 @@ fn is_scheme(text: &str) -> bool {
 
 /// Splits a host from the port behind it, which keeps its colon; `None` if it is no port as browsers write it.
 fn split_port(text: &str) -> Option<(&str, &str)> {
-    let end = match text.rfind(']') {
+    let host_end = match text.rfind(']') {
+        // The colons within the brackets belong to an IPv6 address.
         Some(bracket) => bracket + 1,
         None => text.find([':', '/', '?', '#']).unwrap_or(text.len()),
     };
-    let (host, port) = text.split_at(end);
+    let (host, port) = text.split_at(host_end);
     let Some(digits) = port.strip_prefix(':') else {
         return port.is_empty().then_some((host, port));
     };
     let number: u16 = digits.parse().ok()?;
+    // `parse` also takes a sign and leading zeros.
     (number > 0 && number.to_string() == digits).then_some((host, port))
 }
 
@@ -191,19 +194,21 @@ fn exact_host(host: &str) -> Result<String, OriginError> {
     if host.contains('*') {
         return Err(OriginError::Wildcard);
     }
-    let is_good =
-        is_name(host.as_bytes()) && (!is_address(host) || host.parse::<Ipv4Addr>().is_ok());
-    is_good.then(|| host.to_owned()).ok_or(OriginError::Syntax)
+    // A host that browsers read as an address must be one.
+    if !is_name(host.as_bytes()) || is_address(host) && host.parse::<Ipv4Addr>().is_err() {
+        return Err(OriginError::Syntax);
+    }
+    Ok(host.to_owned())
 }
 
 /// Whether a text is a host name in lower case, or an IPv4 address. An underscore is allowed, as names of containers
 /// have it.
 fn is_name(text: &[u8]) -> bool {
-    let is_good =
+    let is_allowed =
         |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(byte);
     let is_label = |label: &[u8]| {
-        let has_edge = label.starts_with(b"-") || label.ends_with(b"-");
-        (1..=63).contains(&label.len()) && !has_edge && label.iter().all(is_good)
+        let has_outer_hyphen = label.starts_with(b"-") || label.ends_with(b"-");
+        (1..=63).contains(&label.len()) && !has_outer_hyphen && label.iter().all(is_allowed)
     };
     text.len() <= 253 && text.split(|&byte| byte == b'.').all(is_label)
 }

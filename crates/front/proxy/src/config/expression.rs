@@ -65,20 +65,22 @@ impl PathExpression {
 
     /// The number of the group with this name, or with this number as its name; `None`: there is none.
     pub(crate) fn group(&self, name: &str) -> Option<usize> {
-        let named = self.0.capture_names().position(|it| it == Some(name));
-        let is_number = !name.starts_with(['0', '+']);
-        let numbered = || name.parse().ok().filter(|_| is_number);
-        named
-            .or_else(numbered)
-            .filter(|it| *it < self.0.captures_len())
+        if let Some(number) = self.0.capture_names().position(|it| it == Some(name)) {
+            return Some(number);
+        }
+        // Group 0 is the whole match. `parse` also takes a sign and leading zeros, which a number here has not.
+        if name.starts_with(['0', '+']) {
+            return None;
+        }
+        let number = name.parse().ok()?;
+        (number < self.0.captures_len()).then_some(number)
     }
 
     /// The names that groups have: their numbers, and those that were given.
     pub(crate) fn groups(&self) -> impl Iterator<Item = String> {
+        let numbers = 1..self.0.captures_len();
         let given = self.0.capture_names().flatten().map(str::to_owned);
-        (1..self.0.captures_len())
-            .map(|it| it.to_string())
-            .chain(given)
+        numbers.map(|number| number.to_string()).chain(given)
     }
 
     /// Whether the expression matches in a path that is in the form in which routes are compared.
@@ -87,14 +89,17 @@ impl PathExpression {
         self.0.is_match(path)
     }
 
-    /// The texts of the groups in a path.
+    /// The texts of the groups in a path; the text of a group that did not take part in the match is empty.
     pub(crate) fn captured(&self, path: &Bytes) -> Captures {
         let Some(found) = self.0.captures(path) else {
             return Captures::default();
         };
-        let text = |it: regex::bytes::Match<'_>| path.slice(it.range());
+        // The first group is the whole match.
         let groups = found.iter().skip(1);
-        Captures::new(groups.map(|it| it.map_or_else(Bytes::new, text)))
+        Captures::new(groups.map(|group| match group {
+            Some(text) => path.slice(text.range()),
+            None => Bytes::new(),
+        }))
     }
 
     /// The expressions as one set, which tests a path for all of them at once; `None`: together they are too large.

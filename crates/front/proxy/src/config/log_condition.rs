@@ -62,23 +62,23 @@ impl LogCondition {
     /// # Errors
     /// The text has another form, or its value does not fit the name.
     pub fn parse(text: &str) -> Result<Self, LogConditionError> {
-        let parts = COMPARISONS.iter().find_map(|(sign, comparison)| {
-            let (name, value) = text.split_once(sign)?;
-            Some((name.trim(), *comparison, value.trim()))
-        });
-        let (name, comparison, value) = parts.ok_or(LogConditionError::Form)?;
-        let own = value.to_owned();
+        let mut comparisons = COMPARISONS.iter();
+        let found = comparisons.find(|(sign, _)| text.contains(sign));
+        let (sign, comparison) = *found.ok_or(LogConditionError::Form)?;
+        let (name, value) = text.split_once(sign).ok_or(LogConditionError::Form)?;
+        let (name, value) = (name.trim(), value.trim());
+        let text_of_value = value.to_owned();
         match name {
             "status" => match value.parse() {
                 Ok(status @ (0 | 100..=599)) => Ok(Self::Status(comparison, status)),
-                _ => Err(LogConditionError::Status(own)),
+                _ => Err(LogConditionError::Status(text_of_value)),
             },
             "duration" => parse_duration(value)
                 .map(|duration| Self::Duration(comparison, duration))
-                .map_err(|error| LogConditionError::Duration(own, error)),
+                .map_err(|error| LogConditionError::Duration(text_of_value, error)),
             "bytes" => parse_size(value)
                 .map(|bytes| Self::Bytes(comparison, bytes))
-                .map_err(|error| LogConditionError::Bytes(own, error)),
+                .map_err(|error| LogConditionError::Bytes(text_of_value, error)),
             _ => Err(LogConditionError::Form),
         }
     }
@@ -86,19 +86,19 @@ impl LogCondition {
     /// Whether an exchange with these figures meets the condition.
     pub(crate) fn is_met(self, figures: LoggedFigures) -> bool {
         match self {
-            Self::Status(comparison, than) => comparison.holds(figures.status, than),
-            Self::Duration(comparison, than) => comparison.holds(figures.duration, than),
-            Self::Bytes(comparison, than) => comparison.holds(figures.bytes, than),
+            Self::Status(comparison, limit) => comparison.holds(figures.status, limit),
+            Self::Duration(comparison, limit) => comparison.holds(figures.duration, limit),
+            Self::Bytes(comparison, limit) => comparison.holds(figures.bytes, limit),
         }
     }
 }
 
 impl Comparison {
-    fn holds<T: Ord>(self, figure: T, than: T) -> bool {
+    fn holds<T: Ord>(self, figure: T, limit: T) -> bool {
         match self {
-            Self::AtLeast => figure >= than,
-            Self::Below => figure < than,
-            Self::Equal => figure == than,
+            Self::AtLeast => figure >= limit,
+            Self::Below => figure < limit,
+            Self::Equal => figure == limit,
         }
     }
 }

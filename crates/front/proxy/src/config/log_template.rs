@@ -50,27 +50,26 @@ impl LogTemplate {
             return Err(LogTemplateError::Control);
         }
         let mut fields = Vec::new();
-        let part = |piece: Piece<'_>| {
-            Ok(match piece {
+        let mut parts = Vec::new();
+        for piece in pieces(text)? {
+            parts.push(match piece {
                 Piece::Text(text) => LogPart::Text(text.into()),
                 Piece::Name(name) => match name.strip_prefix("header:") {
                     Some(field) => {
-                        let name = FieldName::parse(field.as_bytes());
-                        fields.push(name.ok_or_else(|| LogTemplateError::Field(field.to_owned()))?);
+                        let wrong = || LogTemplateError::Field(field.to_owned());
+                        fields.push(FieldName::parse(field.as_bytes()).ok_or_else(wrong)?);
                         LogPart::Field(fields.len() - 1)
                     }
                     None => {
-                        let fact = FACTS.iter().find(|(known, _)| *known == name);
-                        let (_, fact) =
-                            fact.ok_or_else(|| LogTemplateError::Unknown(name.to_owned()))?;
-                        LogPart::Fact(*fact)
+                        let found = FACTS.iter().find(|(known, _)| *known == name);
+                        let unknown = || LogTemplateError::Unknown(name.to_owned());
+                        LogPart::Fact(found.ok_or_else(unknown)?.1)
                     }
                 },
-            })
-        };
-        let parts: Result<_, LogTemplateError> = pieces(text)?.into_iter().map(part).collect();
+            });
+        }
         Ok(Arc::new(Self {
-            parts: parts?,
+            parts: parts.into(),
             fields: fields.into(),
         }))
     }

@@ -55,11 +55,11 @@ impl MemberTrust {
     }
 
     /// The trust in a member with this name; made at the first call. The error says why the settings cannot be used.
-    fn trust_in(&self, name: &str) -> Result<Arc<Trust>, String> {
+    fn trust_in(&self, member_name: &str) -> Result<Arc<Trust>, String> {
         let name = if self.is_named {
             &self.settings.server_name
         } else {
-            name
+            member_name
         };
         let mut made = lock(&self.made);
         if let Some(trust) = made.get(name) {
@@ -103,7 +103,10 @@ impl MembersConfig {
     /// Whether members may speak this protocol; `true` as well if the source tells that of each member only.
     pub(crate) fn may_speak(&self, protocol: Protocol) -> bool {
         match &self.source {
-            MemberSource::Dns(dns) => (dns.speech == Speech::Ajp) == (protocol == Protocol::Ajp),
+            MemberSource::Dns(dns) => match protocol {
+                Protocol::Ajp => dns.speech == Speech::Ajp,
+                Protocol::Http => dns.speech != Speech::Ajp,
+            },
             MemberSource::File(_) | MemberSource::Mcmp(_) => true,
         }
     }
@@ -126,18 +129,22 @@ impl MembersConfig {
             },
             Place::Unix(path) => Address::Unix(path.clone()),
         };
-        let tls = match (found.speech, &address, &self.template.tls) {
-            (Speech::Https, Address::Tcp { host, .. }, Some(trust)) => {
-                Some(trust.trust_in(found.server_name.as_deref().unwrap_or(host))?)
-            }
-            (Speech::Https, ..) => return Err("there is no TLS for this member".to_owned()),
-            (Speech::Ajp | Speech::Http, ..) => None,
+        let tls = match found.speech {
+            Speech::Ajp | Speech::Http => None,
+            Speech::Https => match (&address, &self.template.tls) {
+                (Address::Tcp { host, .. }, Some(trust)) => {
+                    Some(trust.trust_in(found.server_name.as_deref().unwrap_or(host))?)
+                }
+                _ => return Err("there is no TLS for this member".to_owned()),
+            },
         };
-        let activation = match (member.is_leaving(), found.state) {
-            (false, FoundState::Active) => Activation::Active,
-            (true, _) | (_, FoundState::Drain) => Activation::Drain,
-            (false, FoundState::Stopped) => Activation::Stopped,
+        let activation = match found.state {
+            _ if member.is_leaving() => Activation::Drain,
+            FoundState::Active => Activation::Active,
+            FoundState::Drain => Activation::Drain,
+            FoundState::Stopped => Activation::Stopped,
         };
+        let named_domain = found.domain.clone();
         let mut backend = BackendConfig {
             name: found.name.clone(),
             protocol: match found.speech {
@@ -151,17 +158,15 @@ impl MembersConfig {
                 .jvm_route
                 .clone()
                 .unwrap_or_else(|| found.name.clone()),
-            domain: found
-                .domain
-                .clone()
-                .or_else(|| prefix(found.jvm_route.as_deref())),
+            domain: named_domain.or_else(|| domain_of(found.jvm_route.as_deref()?)),
             activation,
             tls,
             ..self.template.shared.clone()
         };
         if backend.host == SentHost::Backend {
-            let own = backend.own_host();
-            backend.host = own.map_or(SentHost::Client, SentHost::Named);
+            // A backend at a Unix socket has no host of its own.
+            let own_host = backend.own_host();
+            backend.host = own_host.map_or(SentHost::Client, SentHost::Named);
         }
         Ok(backend)
     }
@@ -169,8 +174,8 @@ impl MembersConfig {
 
 /// The replication group (domain) that a `jvm_route` names: the text before its first dot, as for backends of the
 /// file.
-fn prefix(route: Option<&str>) -> Option<String> {
-    let (domain, _) = route?.split_once('.')?;
+fn domain_of(route: &str) -> Option<String> {
+    let (domain, _) = route.split_once('.')?;
     (!domain.is_empty()).then(|| domain.to_owned())
 }
 

@@ -107,7 +107,7 @@ impl RequestTest {
     }
 
     /// Whether a CORS preflight has the tested value of the request that it announces: the query or the target.
-    pub(crate) fn is_told_early(&self) -> bool {
+    pub(crate) fn is_known_at_preflight(&self) -> bool {
         use TestedValue::{Cookie, Header, Parameter, Query, Target};
         match self.value {
             Header(_) | Cookie(_) => false,

@@ -118,14 +118,18 @@ impl RouteConfig {
 
     /// What the route matches of paths, in one text: `path`, `suffix`, `pattern` or `regex`.
     pub(crate) fn template(&self) -> Cow<'_, str> {
-        match (&self.regex, &self.pattern, &self.suffix) {
-            (Some(expression), _, _) => expression.as_str().into(),
-            (None, Some(pattern), _) => pattern.into(),
-            (None, None, Some(suffix)) => {
+        if let Some(expression) = &self.regex {
+            return expression.as_str().into();
+        }
+        if let Some(pattern) = &self.pattern {
+            return pattern.into();
+        }
+        match &self.suffix {
+            Some(suffix) => {
                 let prefix = self.path.trim_end_matches('/');
                 format!("{prefix}/*{suffix}").into()
             }
-            (None, None, None) => (&self.path).into(),
+            None => (&self.path).into(),
         }
     }
 
@@ -163,13 +167,13 @@ pub enum RouteTarget {
 impl RouteTarget {
     /// The names of the upstreams that may get requests; empty if the front answers itself.
     pub fn upstreams(&self) -> impl Iterator<Item = &str> {
-        let (one, several) = match self {
+        let (single, parts) = match self {
             Self::Upstream(name) => (Some(&name[..]), &[][..]),
             Self::Split(parts) => (None, &parts[..]),
             Self::Status(_) | Self::Redirect(_) | Self::Files => (None, &[][..]),
         };
-        one.into_iter()
-            .chain(several.iter().map(|(name, _)| &name[..]))
+        let of_parts = parts.iter().map(|(name, _)| &name[..]);
+        single.into_iter().chain(of_parts)
     }
 
     /// Whether requests go to upstreams.

@@ -148,7 +148,7 @@ impl Placeholder {
     /// Whether some placeholder has this name.
     pub(crate) fn is_name(name: &str) -> bool {
         let all = [Self::OF_FIELDS, Self::OF_REDIRECTS];
-        all.iter().any(|it| it.placeholder(name).is_some())
+        all.iter().any(|names| names.placeholder(name).is_some())
     }
 
     fn name(self) -> &'static str {
@@ -182,17 +182,22 @@ impl KnownNames {
     }
 
     /// What is filled in for a name in braces; `None` if it is not known here.
-    fn blank(self, name: &str) -> Option<Blank> {
-        if let Some(placeholder) = self.placeholder(name) {
+    fn blank(self, text: &str) -> Option<Blank> {
+        if let Some(placeholder) = self.placeholder(text) {
             return Some(Blank::Placeholder(placeholder));
         }
-        let (kind, name) = name.split_once(':').filter(|_| self.has_values)?;
-        let field = FieldName::parse(name.as_bytes());
+        if !self.has_values {
+            return None;
+        }
+        let (kind, name) = text.split_once(':')?;
         Some(Blank::Named(match kind {
-            "header" => NamedValue::Header(field?),
+            "header" => NamedValue::Header(FieldName::parse(name.as_bytes())?),
             "query" if is_parameter(name) => NamedValue::Query(name.into()),
-            // A cookie's name is a token, as that of a field is (RFC 6265, section 4.1.1).
-            "cookie" => field.map(|_| NamedValue::Cookie(name.into()))?,
+            "cookie" => {
+                // A cookie's name is a token, as that of a field is (RFC 6265, section 4.1.1).
+                FieldName::parse(name.as_bytes())?;
+                NamedValue::Cookie(name.into())
+            }
             _ => return None,
         }))
     }
@@ -225,21 +230,24 @@ impl Template {
         known: KnownNames,
         expression: Option<&PathExpression>,
     ) -> Result<Self, TemplateError> {
-        let part = |piece: Piece<'_>| {
+        let mut parts = Vec::new();
+        for piece in pieces(text)? {
             let name = match piece {
-                Piece::Text(text) => return Ok(Part::Text(text.into_bytes().into())),
+                Piece::Text(plain) => {
+                    parts.push(Part::Text(plain.into_bytes().into()));
+                    continue;
+                }
                 Piece::Name(name) => name,
             };
             let group = || Some(Blank::Capture(expression?.group(name)?));
-            let known_place = known.blank(name).or_else(group);
-            let blank = known_place.ok_or_else(|| TemplateError::Unknown {
+            let blank = known.blank(name).or_else(group);
+            let unknown = || TemplateError::Unknown {
                 name: name.to_owned(),
                 known: list(known, expression),
-            })?;
-            Ok(Part::Blank(blank))
-        };
-        let parts: Result<_, TemplateError> = pieces(text)?.into_iter().map(part).collect();
-        Ok(Self(parts?))
+            };
+            parts.push(Part::Blank(blank.ok_or_else(unknown)?));
+        }
+        Ok(Self(parts.into()))
     }
 
     /// Parses a text in which the placeholders `known` are filled in, and all other braces stand for themselves.
@@ -248,20 +256,17 @@ impl Template {
         let mut parts = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
-        while let Some(at) = rest.find('{') {
-            let (before, from) = rest.split_at(at);
+        while let Some((before, after_brace)) = rest.split_once('{') {
             plain.push_str(before);
-            let named = |(name, after)| Some((known.blank(name)?, after));
-            match from[1..].split_once('}').and_then(named) {
-                Some((blank, after)) => {
-                    push_text(&mut parts, &mut plain);
-                    parts.push(Part::Blank(blank));
-                    rest = after;
-                }
-                None => {
-                    plain.push('{');
-                    rest = &from[1..];
-                }
+            if let Some((name, after)) = after_brace.split_once('}')
+                && let Some(blank) = known.blank(name)
+            {
+                push_text(&mut parts, &mut plain);
+                parts.push(Part::Blank(blank));
+                rest = after;
+            } else {
+                plain.push('{');
+                rest = after_brace;
             }
         }
         plain.push_str(rest);
@@ -301,9 +306,15 @@ impl Template {
     /// Whether the template has `{rest}` or `{rest_query}`.
     #[must_use]
     pub fn names_rest(&self) -> bool {
-        let both = [Placeholder::Rest, Placeholder::RestQuery];
-        let rest = both.map(|it| Part::Blank(Blank::Placeholder(it)));
-        self.0.iter().any(|part| rest.contains(part))
+        let is_rest = |part: &Part| {
+            matches!(
+                part,
+                Part::Blank(Blank::Placeholder(
+                    Placeholder::Rest | Placeholder::RestQuery
+                ))
+            )
+        };
+        self.0.iter().any(is_rest)
     }
 
     /// Whether the template has a value by which requests differ and which nothing else in a cache's key tells, so that
@@ -372,15 +383,15 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(['{', '}']) {
-        let (before, from) = rest.split_at(at);
+    while let Some(brace) = rest.find(['{', '}']) {
+        let (before, from_brace) = rest.split_at(brace);
         plain.push_str(before);
-        if let Some(after) = from.strip_prefix("{{").or_else(|| from.strip_prefix("}}")) {
-            plain.push_str(&from[..1]);
-            rest = after;
+        if from_brace.starts_with("{{") || from_brace.starts_with("}}") {
+            plain.push_str(&from_brace[..1]);
+            rest = &from_brace[2..];
             continue;
         }
-        let inner = from.strip_prefix('{').ok_or(TemplateError::Brace)?;
+        let inner = from_brace.strip_prefix('{').ok_or(TemplateError::Brace)?;
         let (name, after) = inner.split_once('}').ok_or(TemplateError::Brace)?;
         if !plain.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut plain)));
@@ -408,14 +419,18 @@ fn is_parameter(name: &str) -> bool {
     !name.is_empty() && !name.bytes().any(is_end)
 }
 
+/// The names that a template may have, as they are listed in messages.
 fn list(known: KnownNames, expression: Option<&PathExpression>) -> String {
-    let fixed = known.placeholders.iter().map(|it| it.name());
-    let kinds = ["header:NAME", "query:NAME", "cookie:NAME"];
-    let values = kinds.into_iter().filter(|_| known.has_values);
-    let groups = expression.into_iter().flat_map(PathExpression::groups);
-    let names = fixed.chain(values).map(str::to_owned).chain(groups);
-    let shown = names.map(|it| format!("{{{it}}}"));
-    shown.collect::<Vec<_>>().join(", ")
+    let placeholders = known.placeholders.iter().map(|it| it.name());
+    let mut names: Vec<String> = placeholders.map(str::to_owned).collect();
+    if known.has_values {
+        names.extend(["header:NAME", "query:NAME", "cookie:NAME"].map(str::to_owned));
+    }
+    if let Some(expression) = expression {
+        names.extend(expression.groups());
+    }
+    let shown: Vec<String> = names.iter().map(|name| format!("{{{name}}}")).collect();
+    shown.join(", ")
 }
 
 #[cfg(test)]

@@ -118,12 +118,14 @@ impl DiscoveredMembers {
         let known = self.lock();
         for upstream in &mut config.upstreams {
             if let (Some(members), Some(known)) = (&upstream.members, known.get(&upstream.name)) {
-                let own: Vec<&str> = upstream.backends.iter().map(|it| &it.name[..]).collect();
-                let known_members = known.members.iter();
-                let list = known_members.filter(|it| !own.contains(&&it.found.name[..]));
-                upstream.found = list.filter_map(|it| members.backend(it).ok()).collect();
+                let is_of_file = |name: &str| upstream.backends.iter().any(|it| it.name == name);
+                let listed = known.members.iter();
+                let others = listed.filter(|member| !is_of_file(&member.found.name));
+                // A member that cannot be used is left out.
+                upstream.found = others.filter_map(|it| members.backend(it).ok()).collect();
             }
         }
+        // `routes` takes the lock again.
         drop(known);
         add_routes(&mut config.routes, self.routes());
     }
@@ -168,22 +170,20 @@ impl DiscoveredMembers {
     /// Merges an answer of a source into the members of an upstream.
     pub(crate) fn answer(&self, upstream: &str, answer: &Answer, events: &Events) -> Progress {
         let now = self.origin.elapsed();
-        let mut all = self.lock();
-        let Some(known) = all.get_mut(upstream) else {
+        let mut upstreams = self.lock();
+        let Some(known) = upstreams.get_mut(upstream) else {
             return Progress::default();
         };
-        let merged = {
-            let (own, taken) = (&known.own, &known.taken);
-            let rules = Rules {
-                leave: known.config.leave,
-                members_max: known.config.members_max,
-                is_trusted: known.config.source.is_trusted(),
-                is_own: &|ip, port| is_own(own, ip, port),
-                is_taken: &|name| taken.iter().any(|it| it == name),
-            };
-            merge(&known.members, answer, now, &rules)
+        let rules = Rules {
+            leave: known.config.leave,
+            members_max: known.config.members_max,
+            is_trusted: known.config.source.is_trusted(),
+            is_own: &|ip, port| is_own(&known.own, ip, port),
+            is_taken: &|name| known.taken.iter().any(|taken| taken == name),
         };
-        known.note(upstream, merged.kept, merged.refused, events);
+        let merged = merge(&known.members, answer, now, &rules);
+        known.note_outcome(upstream, merged.kept, events);
+        known.note_refusals(upstream, merged.refused, events);
         known.replace(upstream, merged.members, events)
     }
 
@@ -192,13 +192,14 @@ impl DiscoveredMembers {
     pub(crate) fn pass(&self, events: &Events) -> (bool, Option<Duration>) {
         let now = self.origin.elapsed();
         let mut changed = false;
-        let mut next: Option<Duration> = None;
+        let mut next_removal: Option<Duration> = None;
         for (upstream, known) in &mut *self.lock() {
             let progress = known.replace(upstream, known.members.pass(now), events);
             changed |= progress.changed;
-            next = next.into_iter().chain(progress.deadlines.gone).min();
+            let removals = next_removal.into_iter().chain(progress.deadlines.gone);
+            next_removal = removals.min();
         }
-        (changed, next)
+        (changed, next_removal)
     }
 
     /// Converts a time of a list of members, which counts from `origin`, to an `Instant`.
@@ -208,9 +209,11 @@ impl DiscoveredMembers {
 
     /// The backends of the members that each upstream has now.
     pub(crate) fn found(&self) -> HashMap<String, Vec<BackendConfig>> {
-        let known = self.lock();
-        let of = |(upstream, known): (&String, &KnownMembers)| (upstream.clone(), known.backends());
-        known.iter().map(of).collect()
+        let mut found = HashMap::new();
+        for (upstream, known) in &*self.lock() {
+            found.insert(upstream.clone(), known.backends());
+        }
+        found
     }
 
     /// Counts a message of a node of an upstream, or its refusal.
@@ -226,19 +229,20 @@ impl DiscoveredMembers {
 
     /// The table of the nodes that announced themselves to an upstream. It is shared with the source, which adds to it.
     pub(crate) fn nodes(&self, upstream: &str) -> Arc<NodeTable> {
-        let known = self.lock();
-        let nodes = known.get(upstream).map(|it| Arc::clone(&it.nodes));
-        nodes.unwrap_or_default()
+        match self.lock().get(upstream) {
+            Some(known) => Arc::clone(&known.nodes),
+            None => Arc::default(),
+        }
     }
 
     /// The routes that members bring: one for each context. It stops or drains the members where the context is not
     /// enabled.
     pub(crate) fn routes(&self) -> Vec<RouteConfig> {
-        let known = self.lock();
-        known
-            .iter()
-            .flat_map(|(upstream, known)| known.routes(upstream))
-            .collect()
+        let mut routes = Vec::new();
+        for (upstream, known) in &*self.lock() {
+            routes.extend(known.routes(upstream));
+        }
+        routes
     }
 
     /// Notes that the first answer of a source is in force, and wakes [`Self::wait_for_first`].
@@ -251,11 +255,11 @@ impl DiscoveredMembers {
 
     /// Waits until the first answer of every source is in force, but no longer than `limit`.
     pub(crate) fn wait_for_first(&self, limit: Duration) {
-        let waits =
+        let is_missing =
             |known: &mut BTreeMap<String, KnownMembers>| known.values().any(|it| !it.answered);
         let guard = self.lock();
         // If the time is over, the front serves with the members that it knows.
-        drop(self.first.wait_timeout_while(guard, limit, waits));
+        drop(self.first.wait_timeout_while(guard, limit, is_missing));
     }
 
     /// Whether an upstream still waits for the first good answer of its present source.
@@ -278,8 +282,8 @@ impl DiscoveredMembers {
 
     /// The view of one discovered member; `None` if no source has named it.
     pub(crate) fn member(&self, upstream: &str, backend: &str) -> Option<FoundView> {
-        let all = self.lock();
-        let known = all.get(upstream)?;
+        let upstreams = self.lock();
+        let known = upstreams.get(upstream)?;
         let member = known.members.get(backend)?;
         let now = self.origin.elapsed();
         let gone_in = match member.standing {
@@ -339,87 +343,89 @@ pub(crate) fn fill_from_files(config: &mut Config) {
 /// All TCP addresses on which a front with this configuration listens.
 pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
     let admin = config.admin.iter().flat_map(|it| &it.addresses);
-    let all = config.listeners.iter().map(|it| &it.address).chain(admin);
-    let tcp = all.filter_map(|address| match address {
-        ListenAddress::Tcp(address) => Some(*address),
-        ListenAddress::Unix(_) => None,
-    });
-    let mcmp = config
-        .upstreams
-        .iter()
-        .filter_map(|it| match &it.members.as_ref()?.source {
-            MemberSource::Mcmp(mcmp) => Some(mcmp.listen),
-            MemberSource::File(_) | MemberSource::Dns(_) => None,
-        });
-    tcp.chain(mcmp).collect()
+    let listening = config.listeners.iter().map(|it| &it.address).chain(admin);
+    let mut addresses = Vec::new();
+    for address in listening {
+        if let ListenAddress::Tcp(tcp) = address {
+            addresses.push(*tcp);
+        }
+    }
+    for members in config.upstreams.iter().flat_map(|it| &it.members) {
+        if let MemberSource::Mcmp(mcmp) = &members.source {
+            addresses.push(mcmp.listen);
+        }
+    }
+    addresses
 }
 
 impl KnownMembers {
-    /// Notes whether the source's answer was good, and which members were refused. What changed is logged and becomes
-    /// an event.
-    fn note(
-        &mut self,
-        upstream: &str,
-        failed: Option<String>,
-        refused: Vec<(String, Refusal)>,
-        events: &Events,
-    ) {
+    /// Notes whether the source's answer was good. If that changed, it is logged and becomes an event.
+    fn note_outcome(&mut self, upstream: &str, failed: Option<String>, events: &Events) {
+        if failed.is_some() {
+            self.counts.failed += 1;
+        } else {
+            self.counts.good += 1;
+            self.good = Some(Instant::now());
+        }
+        if failed == self.failed {
+            return;
+        }
         let source = self.config.source.token();
-        match &failed {
+        let text = match &failed {
+            Some(reason) => {
+                let text = format!("members from {source}: {reason}; the last list stays");
+                tracing::warn!(upstream, "{text}");
+                text
+            }
             None => {
-                self.counts.good += 1;
-                self.good = Some(Instant::now());
+                let text = format!("members from {source}: it answers again");
+                tracing::info!(upstream, "{text}");
+                text
             }
-            Some(_) => self.counts.failed += 1,
-        }
-        if failed != self.failed {
-            let text = match &failed {
-                Some(reason) => format!("members from {source}: {reason}; the last list stays"),
-                None => format!("members from {source}: it answers again"),
-            };
-            match &failed {
-                Some(_) => tracing::warn!(upstream, "{text}"),
-                None => tracing::info!(upstream, "{text}"),
-            }
-            events.push(Kind::Health, upstream, "", text);
-        }
-        let mut told = 0;
-        for (name, refusal) in &refused {
-            let place = Refusal::ALL.iter().position(|it| it == refusal);
-            self.counts.refused[place.unwrap_or_default()] += 1;
-            let known = (name.clone(), *refusal);
-            if !self.refused.contains(&known) && told < REFUSED_TOLD {
-                told += 1;
+        };
+        events.push(Kind::Health, upstream, "", text);
+        self.failed = failed;
+    }
+
+    /// Notes which members were refused. Those that the previous answer did not have are logged and become events.
+    fn note_refusals(&mut self, upstream: &str, refused: Vec<(String, Refusal)>, events: &Events) {
+        let mut logged = 0;
+        for member in &refused {
+            let (name, refusal) = member;
+            let index = Refusal::ALL.iter().position(|it| it == refusal);
+            self.counts.refused[index.unwrap_or_default()] += 1;
+            let is_new = !self.refused.contains(member);
+            if is_new && logged < REFUSALS_LOGGED {
+                logged += 1;
                 let words = refusal.words();
                 let text = format!("{name:?} is refused as a member: {words}");
                 tracing::warn!(upstream, "{text}");
                 events.push(Kind::Health, upstream, "", text);
             }
         }
-        self.failed = failed;
         self.refused = refused;
     }
 
     /// Replaces the list of members. Changes are logged and become events.
     fn replace(&mut self, upstream: &str, next: Members, events: &Events) -> Progress {
         let before = std::mem::replace(&mut self.members, next);
-        let next = &self.members;
-        let differs = before.iter().ne(next.iter());
-        let mut said = changes(&before, next);
-        let changed = said.len();
-        let source = self.config.source.token();
-        if changed > EACH_TOLD {
-            let text = format!("{changed} members changed; there are {}", next.len());
-            said = vec![(String::new(), text)];
+        let members = &self.members;
+        let mut reports = changes(&before, members);
+        let changed = reports.len();
+        if changed > LOGGED_SINGLY {
+            let text = format!("{changed} members changed; there are {}", members.len());
+            reports = vec![(String::new(), text)];
         }
-        for (backend, text) in said {
-            let text = format!("{text}, by {source}");
+        let source = self.config.source.token();
+        for (backend, report) in reports {
+            let text = format!("{report}, by {source}");
             tracing::info!(upstream, backend, "member: {text}");
             events.push(Kind::Change, upstream, &backend, text);
         }
         Progress {
-            changed: differs,
-            deadlines: next.deadlines(),
+            // Not every difference is reported.
+            changed: before.iter().ne(members.iter()),
+            deadlines: members.deadlines(),
         }
     }
 
@@ -429,59 +435,60 @@ impl KnownMembers {
         let MemberSource::Mcmp(McmpSource { paths, .. }) = &self.config.source else {
             return Vec::new();
         };
-        let is_below = |path: &str| {
-            let below = |base: &String| {
-                let rest = path.strip_prefix(base.trim_end_matches('/'));
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            paths.iter().any(below)
-        };
         let contexts = self.members.iter().flat_map(|it| &it.found.contexts);
-        let all: BTreeSet<&str> = contexts.map(|it| &it.path[..]).collect();
-        let route = |path: &str| {
+        let context_paths: BTreeSet<&str> = contexts.map(|it| &it.path[..]).collect();
+        let mut routes = Vec::new();
+        for path in context_paths {
+            if !paths.iter().any(|allowed| is_below(path, allowed)) {
+                continue;
+            }
+            let members = self.members.iter();
+            let activation = members.filter_map(|it| restriction(it, path)).collect();
             let mut route = RouteConfig::new(path, RouteTarget::Upstream(upstream.to_owned()));
-            let activation = self
-                .members
-                .iter()
-                .filter_map(|it| restriction(it, path))
-                .collect();
             route.rules = Some(Arc::new(RouteRules {
                 activation,
                 ..RouteRules::default()
             }));
             route.found = true;
-            route
-        };
-        all.into_iter()
-            .filter(|path| is_below(path))
-            .map(route)
-            .collect()
+            routes.push(route);
+        }
+        routes
     }
 
     /// The members as backends. Those with the name of a backend of the file are left out, and so are those that cannot
     /// be used, which is logged.
     fn backends(&self) -> Vec<BackendConfig> {
-        let all = self.members.iter();
-        let list = all.filter(|it| !self.taken.contains(&it.found.name));
-        let backend = |member: &Member| {
-            let made = self.config.backend(member);
-            made.inspect_err(|reason| {
-                tracing::warn!(member = member.found.name, "a member is left out: {reason}");
-            })
-            .ok()
-        };
-        list.filter_map(backend).collect()
+        let mut backends = Vec::new();
+        for member in self.members.iter() {
+            let name = &member.found.name;
+            if self.taken.contains(name) {
+                continue;
+            }
+            match self.config.backend(member) {
+                Ok(backend) => backends.push(backend),
+                Err(reason) => tracing::warn!(member = name, "a member is left out: {reason}"),
+            }
+        }
+        backends
     }
 
     fn view(&self, upstream: &str) -> MembersView {
-        let count =
-            |is_meant: fn(&Member) -> bool| self.members.iter().filter(|it| is_meant(it)).count();
+        let (mut active, mut draining, mut leaving) = (0, 0, 0);
+        for member in self.members.iter() {
+            if member.is_leaving() {
+                leaving += 1;
+            } else if member.drains() {
+                draining += 1;
+            } else {
+                active += 1;
+            }
+        }
         MembersView {
             upstream: upstream.to_owned(),
             source: self.config.source.token(),
-            active: count(|it| !it.drains()),
-            draining: count(|it| it.drains() && !it.is_leaving()),
-            leaving: count(Member::is_leaving),
+            active,
+            draining,
+            leaving,
             age: self.good.map(|good| good.elapsed()),
             failed: self.failed.clone(),
             refused: self.refused.clone(),
@@ -490,11 +497,17 @@ impl KnownMembers {
     }
 }
 
+/// Whether a path is `base`, or below it in whole segments.
+fn is_below(path: &str, base: &str) -> bool {
+    let rest = path.strip_prefix(base.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The restricted activation of a member for a context; `None` if the context is enabled there.
 fn restriction(member: &Member, path: &str) -> Option<(String, Activation)> {
     let mut contexts = member.found.contexts.iter();
-    let own = contexts.find(|it| it.path == path).map(|it| it.state);
-    let activation = match own {
+    let state = contexts.find(|it| it.path == path).map(|it| it.state);
+    let activation = match state {
         Some(FoundState::Active) => return None,
         Some(FoundState::Drain) => Activation::Drain,
         Some(FoundState::Stopped) | None => Activation::Stopped,
@@ -502,39 +515,44 @@ fn restriction(member: &Member, path: &str) -> Option<(String, Activation)> {
     Some((member.found.name.clone(), activation))
 }
 
-/// What changed in the members, by name.
+/// What changed in the members: for each the name and a text.
 fn changes(before: &Members, now: &Members) -> Vec<(String, String)> {
-    let mut said = Vec::new();
+    let mut changes = Vec::new();
     for member in now.iter() {
         let name = &member.found.name;
         let text = match before.get(name) {
             None => Some(format!("it joined at {}", member.found.place)),
             Some(known) => change(known, member),
         };
-        said.extend(text.map(|text| (name.clone(), text)));
+        if let Some(text) = text {
+            changes.push((name.clone(), text));
+        }
     }
-    let names = before.iter().map(|it| &it.found.name);
-    let gone = names.filter(|name| now.get(name).is_none());
-    said.extend(gone.map(|name| (name.clone(), "it is gone".to_owned())));
-    said
+    for member in before.iter() {
+        let name = &member.found.name;
+        if now.get(name).is_none() {
+            changes.push((name.clone(), "it is gone".to_owned()));
+        }
+    }
+    changes
 }
 
 /// Describes what changed in a member; `None` if nothing did that matters to the upstream.
 fn change(before: &Member, now: &Member) -> Option<String> {
-    let (one, other) = (standing(before), standing(now));
+    let (standing_before, standing_now) = (standing(before), standing(now));
     let mut words = Vec::new();
-    if one != other {
-        words.push(match (one, other) {
-            (_, "leaving") => "it is no longer named and drains".to_owned(),
-            (_, "doubted") => {
+    if standing_before != standing_now {
+        let text = match standing_now {
+            "leaving" => "it is no longer named and drains",
+            "doubted" => {
                 "it is one of too many that are no longer named; it stays until a further answer"
-                    .to_owned()
             }
-            (_, "drain") => "it drains".to_owned(),
-            (_, "stopped") => "it is stopped".to_owned(),
-            ("leaving" | "doubted", _) => "it returned".to_owned(),
-            _ => "it is active".to_owned(),
-        });
+            "drain" => "it drains",
+            "stopped" => "it is stopped",
+            _ if matches!(standing_before, "leaving" | "doubted") => "it returned",
+            _ => "it is active",
+        };
+        words.push(text.to_owned());
     }
     let (was, is) = (&before.found, &now.found);
     if was.place != is.place || was.speech != is.speech {
@@ -553,10 +571,12 @@ fn change(before: &Member, now: &Member) -> Option<String> {
             words.push(format!("context {path} {}", state_word(*state)));
         }
     }
-    let has = |path: &str| is.contexts.iter().any(|it| it.path == path);
-    let gone = was.contexts.iter().filter(|it| !has(&it.path));
-    words.extend(gone.map(|it| format!("context {} removed", it.path)));
-    if (&was.jvm_route, &was.domain) != (&is.jvm_route, &is.domain) {
+    for FoundContext { path, .. } in &was.contexts {
+        if !is.contexts.iter().any(|context| context.path == *path) {
+            words.push(format!("context {path} removed"));
+        }
+    }
+    if was.jvm_route != is.jvm_route || was.domain != is.domain {
         words.push("another jvm_route or domain".to_owned());
     }
     (!words.is_empty()).then(|| words.join(", "))
@@ -586,17 +606,17 @@ fn state_word(state: FoundState) -> &'static str {
 /// Whether one of these listeners accepts connections to an address. A listener on `0.0.0.0` or `[::]` accepts those to
 /// any address of this machine, which is an address to which a socket can be bound.
 fn is_own(own: &[SocketAddr], ip: IpAddr, port: u16) -> bool {
-    let here = || UdpSocket::bind((ip, 0)).is_ok();
+    let is_of_machine = || UdpSocket::bind((ip, 0)).is_ok();
+    let is_reached = |listening: IpAddr| match listening.is_unspecified() {
+        true => is_of_machine(),
+        false => listening == ip,
+    };
     own.iter()
-        .filter(|it| it.port() == port)
-        .any(|it| match it.ip() {
-            listening if listening.is_unspecified() => here(),
-            listening => listening == ip,
-        })
+        .any(|address| address.port() == port && is_reached(address.ip()))
 }
 
 /// The number of changed members up to which each change is logged by itself.
-const EACH_TOLD: usize = 50;
+const LOGGED_SINGLY: usize = 50;
 
 /// The most refusals of one answer that are logged.
-const REFUSED_TOLD: usize = 50;
+const REFUSALS_LOGGED: usize = 50;

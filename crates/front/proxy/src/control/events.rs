@@ -51,8 +51,8 @@ impl Kind {
 impl Events {
     /// Adds an event. At [`EVENTS_MAX`] the oldest failure is dropped, or else the oldest event.
     pub(crate) fn push(&self, kind: Kind, upstream: &str, backend: &str, text: String) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let millis = since.map_or(0, |it| it.as_millis());
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = since_epoch.map_or(0, |since| since.as_millis());
         let mut ring = self.lock();
         ring.last += 1;
         let event = Event {

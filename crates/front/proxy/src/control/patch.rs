@@ -69,12 +69,14 @@ impl Patch {
                 _ => return Err(format!("there is no setting {key:?}")),
             }
         }
-        patch.check().map(|()| patch)
+        patch.check()?;
+        Ok(patch)
     }
 
+    /// Checks that the settings of a drain fit together.
     fn check(&self) -> Result<(), String> {
-        let drains = self.activation == Edit::To(Activation::Drain);
-        if (self.then.is_some() || self.deadline.is_some()) && !drains {
+        let is_drain = self.activation == Edit::To(Activation::Drain);
+        if !is_drain && (self.then.is_some() || self.deadline.is_some()) {
             return Err("`then` and `deadline` are for activation \"drain\"".to_owned());
         }
         if self.then == Some(Activation::Drain) {
@@ -86,15 +88,15 @@ impl Patch {
         Ok(())
     }
 
-    /// Applies the patch to `said`, which is the override of `member`.
-    pub(crate) fn apply(&self, said: &mut Override, member: &Member, now: u64) {
+    /// Applies the patch to `settings`, which is the override of `member`.
+    pub(crate) fn apply(&self, settings: &mut Override, member: &Member, now: u64) {
         let file = member.file();
         match self.activation {
             Edit::Keep => {}
-            Edit::Reset => said.activate(None, file),
+            Edit::Reset => settings.activate(None, file),
             Edit::To(activation) => {
-                said.activate(Some(activation), file);
-                said.drain = self.then.map(|then| Drain {
+                settings.activate(Some(activation), file);
+                settings.drain = self.then.map(|then| Drain {
                     then,
                     deadline: self.deadline,
                     began: now,
@@ -104,16 +106,16 @@ impl Patch {
         }
         match self.weight {
             Edit::Keep => {}
-            Edit::Reset => said.weigh(None, file),
-            Edit::To(weight) => said.weigh(Some(weight), file),
+            Edit::Reset => settings.weigh(None, file),
+            Edit::To(weight) => settings.weigh(Some(weight), file),
         }
         match self.distance {
             Edit::Keep => {}
-            Edit::Reset => said.place(None, file),
-            Edit::To(distance) => said.place(Some(distance), file),
+            Edit::Reset => settings.place(None, file),
+            Edit::To(distance) => settings.place(Some(distance), file),
         }
-        self.until.apply(&mut said.until);
-        self.reason.apply(&mut said.reason);
+        self.until.apply(&mut settings.until);
+        self.reason.apply(&mut settings.reason);
     }
 }
 
@@ -135,7 +137,9 @@ impl fmt::Display for Patch {
         }
         let mut words = Vec::new();
         let mut add = |name: &str, value: Option<String>| {
-            words.extend(value.map(|value| format!("{name}={value}")));
+            if let Some(value) = value {
+                words.push(format!("{name}={value}"));
+            }
         };
         add(
             "activation",
@@ -152,6 +156,7 @@ impl fmt::Display for Patch {
 }
 
 impl<T> Edit<T> {
+    /// The edit as text: `reset` stands for a reset value; `None`: nothing is changed.
     fn show(&self, reset: &str, show: impl Fn(&T) -> String) -> Option<String> {
         match self {
             Self::Keep => None,
@@ -178,10 +183,13 @@ fn activation(value: &Value) -> Result<Activation, String> {
     known.ok_or_else(|| "must be \"active\", \"drain\" or \"stopped\"".to_owned())
 }
 
+/// Reads a number from `min` to [`NUMBER_MAX`].
 fn number(value: &Value, min: u32) -> Result<u32, String> {
     let number = value.as_u64().and_then(|it| u32::try_from(it).ok());
-    let within = number.filter(|it| (min..=NUMBER_MAX).contains(it));
-    within.ok_or_else(|| format!("must be a number from {min} to {NUMBER_MAX}"))
+    match number {
+        Some(number @ ..=NUMBER_MAX) if number >= min => Ok(number),
+        _ => Err(format!("must be a number from {min} to {NUMBER_MAX}")),
+    }
 }
 
 /// Reads a time of RFC 3339, or a duration from now, as seconds of the Unix epoch.
@@ -189,6 +197,7 @@ fn moment(value: &Value) -> Result<u64, String> {
     let wrong = || "must be a duration such as \"2h\", or a time such as \"2030-01-31T04:00:00Z\"";
     let text = value.as_str().ok_or_else(wrong)?;
     if let Ok(duration) = parse_duration(text) {
+        // At least a second, so that the time lies in the future.
         return Ok(now().saturating_add(duration.as_secs().max(1)));
     }
     let timestamp: Timestamp = text.parse().map_err(|_| wrong())?;
@@ -200,11 +209,13 @@ fn moment(value: &Value) -> Result<u64, String> {
     Ok(at)
 }
 
-/// Formats seconds of the Unix epoch as RFC 3339 has it.
+/// Formats seconds of the Unix epoch as RFC 3339 has it; as a plain number if they are beyond the calendar.
 pub(crate) fn show_moment(seconds: u64) -> String {
-    let second = i64::try_from(seconds).ok();
-    let at = second.and_then(|second| Timestamp::from_second(second).ok());
-    at.map_or_else(|| seconds.to_string(), |at| at.to_string())
+    let signed = i64::try_from(seconds).ok();
+    match signed.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
+        Some(timestamp) => timestamp.to_string(),
+        None => seconds.to_string(),
+    }
 }
 
 fn reason(value: &Value) -> Result<String, String> {
@@ -233,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        for (value, said) in [
+        for (value, settings) in [
             (
                 json!({"weight": 0}),
                 "`weight` must be a number from 1 to 1000",
@@ -272,7 +283,7 @@ mod tests {
             (json!({"wieght": 2}), "no setting \"wieght\""),
         ] {
             let error = read(&value).expect_err("a fault");
-            assert!(error.contains(said), "{value}: {error}");
+            assert!(error.contains(settings), "{value}: {error}");
         }
     }
 

@@ -47,15 +47,16 @@ impl StateFile {
         };
         self.unread.store(true, Ordering::Relaxed);
         if error.kind() == io::ErrorKind::InvalidInput {
+            // Not a regular file: it is left where it is.
             tracing::error!("the state file {path} cannot be used: {error}");
             return Overrides::default();
         }
-        let aside = aside(&self.path);
-        match fs::rename(&self.path, &aside) {
+        let corrupt = beside(&self.path, "corrupt");
+        match fs::rename(&self.path, &corrupt) {
             Ok(()) => tracing::error!(
                 "the state file {path} cannot be used: {error}; it is now {}, and the settings of \
                  the configuration hold",
-                aside.display()
+                corrupt.display()
             ),
             Err(rename) => tracing::error!(
                 "the state file {path} cannot be used: {error}; it cannot be renamed either: {rename}"
@@ -94,7 +95,7 @@ impl StateFile {
 
 /// Reads the overrides from a regular file of at most [`BYTES_MAX`] bytes.
 fn read(path: &Path) -> io::Result<Overrides> {
-    if is_other(path) {
+    if is_irregular(path) {
         return Err(no_file());
     }
     let file = File::open(path)?;
@@ -112,7 +113,7 @@ fn read(path: &Path) -> io::Result<Overrides> {
 
 /// Whether the path exists but is not a regular file: opening a pipe would wait for its writer, and a device must not
 /// be replaced.
-fn is_other(path: &Path) -> bool {
+fn is_irregular(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| !it.is_file())
 }
 
@@ -122,7 +123,7 @@ fn no_file() -> io::Error {
 
 /// Replaces the file by one with these overrides.
 fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
-    if is_other(path) {
+    if is_irregular(path) {
         return Err(no_file());
     }
     let document = Document {
@@ -146,10 +147,6 @@ fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     next.as_file().sync_all()?;
     next.persist(path)?;
     Ok(())
-}
-
-fn aside(path: &Path) -> PathBuf {
-    beside(path, "corrupt")
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -245,7 +242,10 @@ mod tests {
             fs::write(&path, bad).expect("written");
             let file = StateFile::new(path.clone());
             assert!(file.load().is_empty() && file.fails(), "{bad}");
-            assert_eq!(fs::read_to_string(aside(&path)).expect("kept"), bad);
+            assert_eq!(
+                fs::read_to_string(beside(&path, "corrupt")).expect("kept"),
+                bad
+            );
             assert!(!path.exists());
             // At the start and by a reload it is written anew, which nobody has noticed.
             file.save(&some());

@@ -22,19 +22,21 @@ pub struct SourceReport {
 /// # Errors
 /// The event loop cannot be started.
 pub fn find_members(config: &mut Config) -> std::io::Result<Vec<SourceReport>> {
-    let builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = { builder }.enable_all().build()?;
-    let mut all = Vec::new();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut reports = Vec::new();
     for upstream in &mut config.upstreams {
         if let Some(members) = upstream.members.clone() {
-            let asked = async { timeout(ASK_MAX, members.source.ask()).await };
-            let answer = runtime.block_on(asked).unwrap_or_else(|_| {
+            // The timeout needs the runtime when it is made, so it is made within `async`.
+            let asking = async { timeout(ASK_MAX, members.source.ask()).await };
+            let answer = runtime.block_on(asking).unwrap_or_else(|_| {
                 Answer::Failed(format!("there was no answer within {ASK_MAX:?}"))
             });
-            all.push(add(upstream, &members, &answer));
+            reports.push(add(upstream, &members, &answer));
         }
     }
-    Ok(all)
+    Ok(reports)
 }
 
 /// Adds the members that an answer names to the upstream, by the rules of a running front.
@@ -47,11 +49,10 @@ fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) 
         is_taken: &|name| upstream.backends.iter().any(|it| it.name == name),
     };
     let merged = merge(&Members::default(), answer, Duration::ZERO, &rules);
-    let merged_members = merged.members.iter();
-    let found = merged_members
-        .filter_map(|it| members.backend(it).ok())
+    let found = merged.members.iter();
+    upstream.found = found
+        .filter_map(|member| members.backend(member).ok())
         .collect();
-    upstream.found = found;
     SourceReport {
         upstream: upstream.name.clone(),
         failed: merged.kept,
@@ -62,33 +63,41 @@ fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) 
 /// `members_max` of them.
 ///
 /// `need` files are needed for the present configuration; `limit` is the most that may be open.
-pub(super) fn checks(config: &Config, found: &[SourceReport], need: u64, limit: u64) -> Vec<Check> {
-    let check = |found: &SourceReport| {
-        let upstream = config
-            .upstreams
-            .iter()
-            .find(|it| it.name == found.upstream)?;
-        let members = upstream.members.as_ref()?;
+pub(super) fn checks(
+    config: &Config,
+    reports: &[SourceReport],
+    need: u64,
+    limit: u64,
+) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for report in reports {
+        let mut upstreams = config.upstreams.iter();
+        let Some(upstream) = upstreams.find(|it| it.name == report.upstream) else {
+            continue;
+        };
+        let Some(members) = &upstream.members else {
+            continue;
+        };
         let (count, max) = (upstream.found.len(), members.members_max);
         let each = members.connections_max();
-        let more = max.saturating_sub(count) * each;
-        let most = need.saturating_add(more as u64);
-        let what = format!("members of {}", found.upstream);
-        let value = match &found.failed {
+        let further_files = max.saturating_sub(count) * each;
+        let most = need.saturating_add(further_files as u64);
+        let subject = format!("members of {}", report.upstream);
+        let value = match &report.failed {
             Some(reason) => format!("none known: {reason}"),
             None => format!("{count} by {}", members.source.token()),
         };
         let needed = format!(
             "{each} connections each; `members_max` = {max} of them need {most} open files, of which there may be {limit}"
         );
-        let verdict = if found.failed.is_none() && most <= limit {
+        let verdict = if report.failed.is_none() && most <= limit {
             Verdict::Enough
         } else {
             Verdict::Note
         };
-        Some(Check::new(verdict, what, value, needed))
-    };
-    found.iter().filter_map(check).collect()
+        checks.push(Check::new(verdict, subject, value, needed));
+    }
+    checks
 }
 
 /// The longest time to wait for a source.

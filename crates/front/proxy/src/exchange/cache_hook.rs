@@ -15,7 +15,7 @@ use catamaran_message::{Fields, ResponseHead};
 use catamaran_upstream::Culprit;
 use http::{Method, StatusCode};
 
-use crate::cache::fill::{Audience, FetchFacts, Fill, FillFailure, FillHead};
+use crate::cache::fill::{Audience, FetchFacts, Fill, FillFailure, FillHead, FillLimits};
 use crate::cache::object::{Body, Object};
 use crate::cache::store::OpenFetch;
 use crate::cache::{self, Cache};
@@ -437,8 +437,11 @@ impl Tee {
         if self.is_over || self.name.is_none() && self.refusal.is_some() {
             return;
         }
-        let most = (self.cache.config.object_max, self.fills_max());
-        let pushed = self.fill.push(data.clone(), most);
+        let limits = FillLimits {
+            object_max: self.cache.config.object_max,
+            fills_max: self.fills_max(),
+        };
+        let pushed = self.fill.push(data.clone(), limits);
         if let (Err(refusal), None) = (pushed, self.refusal) {
             let status = self.fill.head().map(|head| head.status);
             self.refuse(status.unwrap_or_default(), refusal, cache::now());

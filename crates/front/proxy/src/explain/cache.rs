@@ -18,7 +18,7 @@ pub(super) fn outlook(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>) -> Ca
         .as_ref()
         .map(|found| found.object().head.stored(found.is_purged));
     let verdict = stored.map(|stored| stored.judge(&request.demand, now));
-    let age = stored.map(|stored| stored.age(now));
+
     let word = match verdict {
         Some(Verdict::Fresh(_)) => "fresh",
         Some(Verdict::Stale(_)) => "stale",
@@ -30,10 +30,8 @@ pub(super) fn outlook(request: &CacheRequest<'_>, outgoing: &Outgoing<'_>) -> Ca
         key: text(request.key.as_bytes()).replace('\n', " "),
         bypass: request.bypass.map(str::to_owned),
         stored: word.to_owned(),
-        ttl: stored
-            .zip(age)
-            .map(|(stored, age)| i64::from(stored.terms.lifetime) - i64::from(age)),
-        age,
+        ttl: stored.map(|stored| i64::from(stored.terms.lifetime) - i64::from(stored.age(now))),
+        age: stored.map(|stored| stored.age(now)),
     }
 }
 

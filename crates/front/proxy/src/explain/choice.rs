@@ -28,20 +28,23 @@ pub(super) fn affinity(
     foresight: &Foresight<'_>,
 ) -> Option<SessionAffinity> {
     let decision = foresight.decision.as_ref()?;
+    let own_cookie = upstream.sticky.as_ref()?.own_cookie.as_ref();
     let mut ids_read = ids.iter();
     let mut steps: Vec<AffinityStep> = Vec::new();
     for &step in &foresight.steps {
-        let is_own = matches!(step, Step::OwnKept(_) | Step::OwnLost(_) | Step::OwnUnknown);
-        let id = ids_read.next().filter(|_| !is_own);
-        let own = || upstream.sticky.as_ref()?.own_cookie.as_ref();
-        let (to, text) = words(upstream, step);
+        let id = match step {
+            // The front's own cookie is read after all ids.
+            Step::OwnKept(_) | Step::OwnLost(_) | Step::OwnUnknown => None,
+            _ => ids_read.next(),
+        };
+        let (member, text) = words(upstream, step);
         steps.push(AffinityStep {
             source: match id {
                 Some((source, _)) => source.clone(),
-                None => format!("cookie {}", own().map_or("", |own| &own.name)),
+                None => format!("cookie {}", own_cookie.map_or("", |cookie| &cookie.name)),
             },
             value: id.map(|(_, value)| value.clone()),
-            backend: to.map(|to| upstream.members[to].name().to_owned()),
+            backend: member.map(|member| upstream.members[member].name().to_owned()),
             text,
         });
     }
@@ -65,11 +68,10 @@ pub(super) fn affinity(
 fn words(upstream: &Upstream, step: Step) -> (Option<usize>, String) {
     let name = |member: usize| upstream.members[member].name();
     let names = |named: Option<usize>| match named {
-        Some(member) => format!(
-            "names {}, which {}",
-            name(member),
-            why_unusable(upstream, member)
-        ),
+        Some(member) => {
+            let why = why_unusable(upstream, member);
+            format!("names {}, which {why}", name(member))
+        }
         None => "names no backend".to_owned(),
     };
     match step {
@@ -84,20 +86,17 @@ fn words(upstream: &Upstream, step: Step) -> (Option<usize>, String) {
             to,
             by_domain,
         } => {
-            let why = if by_domain {
-                "of its domain"
-            } else {
-                "its fallback"
+            let why = match by_domain {
+                true => "of its domain",
+                false => "its fallback",
             };
-            (
-                Some(to),
-                format!("{}: moved to {}, {why}", names(named), name(to)),
-            )
+            let text = format!("{}: moved to {}, {why}", names(named), name(to));
+            (Some(to), text)
         }
-        Step::Lost(named) => (
-            None,
-            format!("{}, and nobody may have a copy", names(named)),
-        ),
+        Step::Lost(named) => {
+            let text = format!("{}, and nobody may have a copy", names(named));
+            (None, text)
+        }
         Step::OwnKept(to) => (Some(to), format!("names {}: kept", name(to))),
         Step::OwnLost(member) => (None, names(Some(member))),
         Step::OwnUnknown => (None, names(None)),
@@ -123,26 +122,26 @@ pub(super) fn members(
     upstream: &Upstream,
     rules: Option<&Rules>,
     foresight: &Foresight<'_>,
-    passed: &TunnelRefusals,
+    refusals: &TunnelRefusals,
 ) -> Vec<MemberShare> {
     let total: u64 = foresight.members.iter().map(|(_, weight)| weight).sum();
-    let members = upstream.members.iter().enumerate();
-    let shown = |(index, member): (usize, &Member)| {
+    let mut shares = Vec::with_capacity(upstream.members.len());
+    for (index, member) in upstream.members.iter().enumerate() {
         let mut chosen = foresight.members.iter();
-        let weight = chosen
-            .find(|(it, _)| *it == index && !passed.refuse(index))
-            .map(|(_, weight)| *weight);
-        let other = || why_not(upstream, rules, index, foresight);
-        MemberShare {
-            backend: member.name().to_owned(),
-            share: percent(weight.unwrap_or(0), total),
-            why_not: match weight {
-                Some(_) => None,
-                None => Some(passed.why(index).map_or_else(other, str::to_owned)),
+        let (weight, why_not) = match chosen.find(|(chosen, _)| *chosen == index) {
+            Some((_, weight)) if !refusals.refuse(index) => (*weight, None),
+            _ => match refusals.why(index) {
+                Some(why) => (0, Some(why.to_owned())),
+                None => (0, Some(why_not(upstream, rules, index, foresight))),
             },
-        }
-    };
-    members.map(shown).collect()
+        };
+        shares.push(MemberShare {
+            backend: member.name().to_owned(),
+            share: percent(weight, total),
+            why_not,
+        });
+    }
+    shares
 }
 
 /// The part of `total` that `weight` is, in percent, rounded to one decimal.
@@ -162,17 +161,17 @@ fn why_not(
     let Member {
         backend, controls, ..
     } = &upstream.members[index];
-    let has = |members: fn(&Rules) -> &[usize]| {
+    let is_among = |members: fn(&Rules) -> &[usize]| {
         rules.is_some_and(|rules| members(rules).contains(&index))
     };
-    if has(Rules::stopped) {
+    if is_among(Rules::stopped) {
         return "stopped on this route".to_owned();
     }
     if backend.share() == 0 {
         return "out".to_owned();
     }
     match controls.activation {
-        Activation::Active if has(Rules::drained) => return "drains on this route".to_owned(),
+        Activation::Active if is_among(Rules::drained) => return "drains on this route".to_owned(),
         Activation::Active => {}
         activation => return format!("activation {}", activation.token()),
     }
@@ -195,8 +194,11 @@ fn why_not(
 
 /// Whether the request's session decides, for a member or against all.
 fn by_session(foresight: &Foresight<'_>) -> bool {
-    matches!(&foresight.decision, Some(Ok(decision)) if decision.member.is_some())
-        || matches!(foresight.decision, Some(Err(_)))
+    match &foresight.decision {
+        Some(Ok(decision)) => decision.member.is_some(),
+        Some(Err(_)) => true,
+        None => false,
+    }
 }
 
 /// What decides which member gets the request, or which members may, in one word.

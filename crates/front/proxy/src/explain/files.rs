@@ -18,11 +18,11 @@ impl Draft {
         request: FilesRequest<'_>,
     ) {
         let config = request.directory.config();
-        let named = named(request.query, config);
+        let described = describe(request.query, config);
         match request.without_file {
             WithoutFile::NotFound(_) => {
                 self.show_rewrite(&text(&request.path));
-                match named {
+                match described {
                     Ok(file) => {
                         self.answer(200, "file", &format!("{file}, or 404 without it"));
                         self.then.extend(follow(config));
@@ -32,7 +32,7 @@ impl Draft {
             }
             WithoutFile::Forward(mut forward) => {
                 self.forward(site, route, &mut forward);
-                match named {
+                match described {
                     Ok(file) => {
                         self.summary = format!("{file}; without it {}", self.summary);
                         let first = format!("{file} is served if it is there; else it goes on");
@@ -47,7 +47,7 @@ impl Draft {
 }
 
 /// Names the file or directory in words; `Err`: why no file is looked for.
-fn named(query: Result<FileQuery, NameFault>, config: &FilesConfig) -> Result<String, String> {
+fn describe(query: Result<FileQuery, NameFault>, config: &FilesConfig) -> Result<String, String> {
     let name = query.map_err(|fault| fault.to_string())?.name;
     let file = config.root.join(text(name.relative()).as_str());
     let file = file.display();

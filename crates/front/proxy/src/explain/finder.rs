@@ -53,8 +53,8 @@ impl RouteFinder {
     /// Finds the route that a request would get.
     #[must_use]
     pub fn find(&self, request: RouteRequest<'_>) -> FoundRoute {
-        let path = Bytes::copy_from_slice(request.path.as_bytes());
-        let Ok(path) = path::normalise(&path) else {
+        let received = Bytes::copy_from_slice(request.path.as_bytes());
+        let Ok(path) = path::normalise(&received) else {
             return FoundRoute::Refused;
         };
         let wanted = Wanted {

@@ -73,11 +73,13 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
         texts.push(key);
     }
     texts.extend(sent.iter_mut().flat_map(texts_sent));
-    let mut hidden: Vec<&HiddenValue> = hidden.iter().collect();
-    // One may be a part of another.
-    hidden.sort_by_key(|it| std::cmp::Reverse(it.value.as_bytes().len()));
+    // The longest first: a value may be a part of another one.
+    let mut longest_first: Vec<&HiddenValue> = hidden.iter().collect();
+    longest_first.sort_by_key(|it| std::cmp::Reverse(it.value.as_bytes().len()));
     for text in texts {
-        hidden.iter().for_each(|it| put_name(text, it));
+        for hidden_value in &longest_first {
+            put_name(text, hidden_value);
+        }
     }
 }
 

@@ -11,7 +11,8 @@ pub(super) fn outlooks(site: &Site, keys: &[LimitKey<'_>]) -> Vec<LimitOutlook> 
     let Some(limits) = site.limits.as_deref() else {
         return Vec::new();
     };
-    let outlook = |key: &LimitKey<'_>| {
+    let mut outlooks = Vec::with_capacity(keys.len());
+    for key in keys {
         let config = &key.limit.config;
         let mut outlook = LimitOutlook {
             name: config.name.clone(),
@@ -26,9 +27,9 @@ pub(super) fn outlooks(site: &Site, keys: &[LimitKey<'_>]) -> Vec<LimitOutlook> 
             outlook.exceeded = !judgement.passes();
             outlook.left = config.quota.left(judgement).0;
         }
-        outlook
-    };
-    keys.iter().map(outlook).collect()
+        outlooks.push(outlook);
+    }
+    outlooks
 }
 
 /// An outlook as a sentence.

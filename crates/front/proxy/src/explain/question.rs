@@ -125,11 +125,11 @@ impl<'l> SupposedRequest<'l> {
         let port = url.port();
         let (listener, secure) = match &question.listen[..] {
             "" => (
-                fitting(listeners, &url).ok_or("there is no listener")?,
+                best_fitting(listeners, &url).ok_or("there is no listener")?,
                 url.secure,
             ),
-            named => {
-                let listener = called(listeners, named)?;
+            name_or_address => {
+                let listener = find_listener(listeners, name_or_address)?;
                 (listener, listener.is_secure())
             }
         };
@@ -162,17 +162,18 @@ impl<'l> SupposedRequest<'l> {
                 }
             }
             Request::Http2(fields) => {
-                let value = |wanted: &str| {
-                    let mut fields = fields.iter();
-                    fields.find_map(|(name, value)| (name == wanted).then_some(&value[..]))
+                let value_of = |wanted: &str| {
+                    let found = fields.iter().find(|(name, _)| name == wanted);
+                    found.map(|(_, value)| &value[..])
                 };
-                let is_tunnel = value(":protocol").is_some();
-                let ends = !is_tunnel && value("content-length").is_none_or(|it| it == "0");
-                let fields = fields
+                let is_tunnel = value_of(":protocol").is_some();
+                let has_no_body = value_of("content-length").is_none_or(|length| length == "0");
+                let ends = !is_tunnel && has_no_body;
+                let bytes = fields
                     .iter()
                     .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
                 let has_tunnels = site.routes.has_tunnels();
-                let mut head = read_request(fields, ends, has_tunnels, &session::limits(&limits))??;
+                let mut head = read_request(bytes, ends, has_tunnels, &session::limits(&limits))??;
                 if is_tunnel {
                     websocket::suppose_key(&mut head.headers);
                 }
@@ -183,32 +184,36 @@ impl<'l> SupposedRequest<'l> {
 }
 
 /// The first listener that has the URL's port and scheme, or else its scheme, or else the first.
-fn fitting<'l>(listeners: &'l [ListenerConfig], url: &Url<'_>) -> Option<&'l ListenerConfig> {
+fn best_fitting<'l>(listeners: &'l [ListenerConfig], url: &Url<'_>) -> Option<&'l ListenerConfig> {
     let port = url.port();
-    let by_port =
-        |it: &&ListenerConfig| matches!(&it.address, ListenAddress::Tcp(at) if at.port() == port);
-    let by_scheme = |it: &&ListenerConfig| it.is_secure() == url.secure;
-    let mut both = listeners.iter().filter(by_port).filter(by_scheme);
-    both.next()
-        .or_else(|| listeners.iter().find(by_scheme))
+    let has_port =
+        |it: &ListenerConfig| matches!(&it.address, ListenAddress::Tcp(tcp) if tcp.port() == port);
+    let has_scheme = |it: &ListenerConfig| it.is_secure() == url.secure;
+    let mut all = listeners.iter();
+    all.find(|it| has_port(it) && has_scheme(it))
+        .or_else(|| listeners.iter().find(|it| has_scheme(it)))
         .or_else(|| listeners.first())
 }
 
 /// The listener that has this name or address.
-fn called<'l>(listeners: &'l [ListenerConfig], text: &str) -> Result<&'l ListenerConfig, String> {
-    let is_called = |it: &&ListenerConfig| match (&it.address, text.strip_prefix("unix:")) {
-        _ if it.name.as_deref() == Some(text) => true,
-        (ListenAddress::Tcp(at), _) => text.parse() == Ok(*at),
-        (ListenAddress::Unix(at), Some(path)) => at == Path::new(path),
-        (ListenAddress::Unix(_), None) => false,
-    };
-    listeners.iter().find(is_called).ok_or_else(|| {
-        let all: Vec<String> = listeners.iter().map(ListenerConfig::label).collect();
-        format!(
-            "there is no listener {text:?}; there are {}",
-            all.join(", ")
-        )
-    })
+fn find_listener<'l>(
+    listeners: &'l [ListenerConfig],
+    text: &str,
+) -> Result<&'l ListenerConfig, String> {
+    let unix_path = text.strip_prefix("unix:").map(Path::new);
+    for listener in listeners {
+        let is_meant = listener.name.as_deref() == Some(text)
+            || match &listener.address {
+                ListenAddress::Tcp(address) => text.parse() == Ok(*address),
+                ListenAddress::Unix(path) => unix_path == Some(path),
+            };
+        if is_meant {
+            return Ok(listener);
+        }
+    }
+    let labels: Vec<String> = listeners.iter().map(ListenerConfig::label).collect();
+    let list = labels.join(", ");
+    Err(format!("there is no listener {text:?}; there are {list}"))
 }
 
 /// The parts of a URL, unchanged, except for the fragment, which is cut off.
@@ -257,13 +262,15 @@ impl<'u> Url<'u> {
         })
     }
 
+    /// The host in lower case, without the port.
     fn host(&self) -> String {
         let authority = self.authority.unwrap_or(HOST);
-        let port = authority
-            .rsplit_once(':')
-            .filter(|(_, port)| !port.contains(']'));
-        port.map_or(authority, |(host, _)| host)
-            .to_ascii_lowercase()
+        let host = match authority.rsplit_once(':') {
+            // A colon before `]` is part of an IPv6 address.
+            Some((host, port)) if !port.contains(']') => host,
+            _ => authority,
+        };
+        host.to_ascii_lowercase()
     }
 
     fn port(&self) -> u16 {
@@ -274,11 +281,10 @@ impl<'u> Url<'u> {
     }
 }
 
-fn strip<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
-    let start = text.get(..scheme.len())?;
-    start
-        .eq_ignore_ascii_case(scheme)
-        .then(|| &text[scheme.len()..])
+/// The text after a prefix whose case does not matter; `None`: the text does not begin with it.
+fn strip<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 fn method(question: &Question) -> Result<&str, String> {
@@ -300,19 +306,21 @@ fn slash(target: &str) -> &'static str {
     }
 }
 
+/// The request in the protocol that the question and the listener have in common.
 fn request(
     question: &Question,
     listener: &ListenerConfig,
     url: &Url<'_>,
     secure: bool,
 ) -> Result<Request, String> {
-    match (question.http2, listener.protocols) {
-        (true, Protocols::Http1) => Err(format!(
+    match listener.protocols {
+        Protocols::Http1 if question.http2 => Err(format!(
             "the listener {} does not speak HTTP/2: see its `protocols`",
             listener.label()
         )),
-        (true, _) | (_, Protocols::Http2) => Ok(Request::Http2(http2(question, url, secure)?)),
-        (false, _) => Ok(Request::Http1(head(question, url)?)),
+        Protocols::Both if question.http2 => Ok(Request::Http2(http2(question, url, secure)?)),
+        Protocols::Http2 => Ok(Request::Http2(http2(question, url, secure)?)),
+        Protocols::Http1 | Protocols::Both => Ok(Request::Http1(head(question, url)?)),
     }
 }
 
@@ -320,8 +328,10 @@ fn request(
 fn tls_facts(question: &Question, host: &str) -> Facts {
     let mut facts = Facts::supposed(host);
     // Clients do not send addresses (RFC 6066, section 3).
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    facts.sni = facts.sni.filter(|_| bare.parse::<IpAddr>().is_err());
+    let without_brackets = host.trim_start_matches('[').trim_end_matches(']');
+    if without_brackets.parse::<IpAddr>().is_ok() {
+        facts.sni = None;
+    }
     facts.client_sha256 = question.client_certificate.then(|| "0".repeat(64));
     facts
 }
@@ -332,6 +342,7 @@ fn http2(
     url: &Url<'_>,
     secure: bool,
 ) -> Result<Vec<(String, String)>, String> {
+    // A URL that is only a path has no scheme; then that of the connection holds.
     let is_secure = match url.authority {
         Some(_) => url.secure,
         None => secure,
@@ -360,12 +371,14 @@ fn http2(
 
 /// Splits a line at its colon into name and value. A colon at the beginning belongs to the name.
 fn field(line: &str) -> Result<(&str, &str), String> {
-    let colon = line.get(1..).and_then(|rest| rest.find(':'));
-    let end = colon.filter(|_| !line.contains(['\r', '\n', '\0']));
-    let (name, value) = end
-        .map(|end| (&line[..=end], &line[end + 2..]))
-        .ok_or_else(|| format!("{line:?} is no header; write \"Name: value\""))?;
-    Ok((name, value.trim_matches([' ', '\t'])))
+    let after_first = line.get(1..).unwrap_or_default();
+    match after_first.find(':') {
+        Some(length) if !line.contains(['\r', '\n', '\0']) => {
+            let (name, value) = line.split_at(length + 1);
+            Ok((name, value[1..].trim_matches([' ', '\t'])))
+        }
+        _ => Err(format!("{line:?} is no header; write \"Name: value\"")),
+    }
 }
 
 /// Builds the head as an HTTP/1.1 client sends it.
@@ -374,10 +387,9 @@ fn head(question: &Question, url: &Url<'_>) -> Result<String, String> {
     let slash = slash(url.target);
     let mut head = format!("{method} {slash}{} HTTP/1.1\r\n", url.target);
     let is_host = |line: &String| strip(line, "host:").is_some();
-    match (url.authority, question.headers.iter().any(is_host)) {
-        // A `Host` among the question's fields is used instead of the URL's.
-        (_, true) => {}
-        (authority, false) => head += &format!("Host: {}\r\n", authority.unwrap_or(HOST)),
+    // A `Host` among the question's fields is used instead of the URL's.
+    if !question.headers.iter().any(is_host) {
+        head += &format!("Host: {}\r\n", url.authority.unwrap_or(HOST));
     }
     for line in &question.headers {
         field(line)?;
@@ -392,24 +404,28 @@ fn address(from: &str) -> Result<SocketAddr, String> {
     if from.is_empty() {
         return Ok((Ipv4Addr::LOCALHOST, 0).into());
     }
-    let ip = from.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0));
-    ip.or_else(|_| from.parse())
+    if let Ok(ip) = from.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, 0));
+    }
+    from.parse()
         .map_err(|_| format!("{from:?} is no IP address, with or without a port"))
 }
 
 /// The address that the client connected to, if the listener is at `listener`. A port of 0 becomes
-/// `port`.
-fn local(listener: &ListenAddress, port: u16) -> SocketAddr {
+/// `url_port`.
+fn local(listener: &ListenAddress, url_port: u16) -> SocketAddr {
     match listener {
         ListenAddress::Unix(_) => (Ipv4Addr::LOCALHOST, 0).into(),
-        ListenAddress::Tcp(at) => {
-            let ip = match at.ip() {
+        ListenAddress::Tcp(address) => {
+            let ip = match address.ip() {
                 IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
                 IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
                 ip => ip,
             };
-            let port = if at.port() == 0 { port } else { at.port() };
-            SocketAddr::new(ip, port)
+            match address.port() {
+                0 => SocketAddr::new(ip, url_port),
+                port => SocketAddr::new(ip, port),
+            }
         }
     }
 }

@@ -45,8 +45,8 @@ pub(crate) fn status(config: &RouteConfig, listeners: &[ListenerConfig]) -> Rout
 pub(super) fn shares(parts: &[(String, u32)]) -> String {
     let sum: f64 = parts.iter().map(|(_, weight)| f64::from(*weight)).sum();
     let share = |(name, weight): &(String, u32)| {
-        let percent = f64::from(*weight) * 100.0 / sum;
-        format!("{name} {} %", (percent * 10.0).round() / 10.0)
+        let tenths = f64::from(*weight) * 100.0 / sum * 10.0;
+        format!("{name} {} %", tenths.round() / 10.0)
     };
     let shares: Vec<String> = parts.iter().map(share).collect();
     format!("split {}", shares.join(", "))

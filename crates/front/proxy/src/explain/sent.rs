@@ -41,18 +41,25 @@ pub(super) fn request(
 fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, String)> {
     let of_route = rules.map(Rules::config);
     let is_ajp = !settings.speaks_http();
-    let first_byte = of_route.and_then(|rules| rules.first_byte_timeout);
-    let first_byte = first_byte.unwrap_or(settings.first_byte_timeout);
-    let idle_body = of_route.and_then(|rules| rules.idle_body_timeout);
-    let idle_body = idle_body.unwrap_or(settings.idle_body_timeout);
-    let own_limit = of_route.and_then(|rules| rules.exchange_timeout);
-    let whole = own_limit.or(settings.exchange_timeout);
-    let all = [
+    let first_byte = of_route
+        .and_then(|rules| rules.first_byte_timeout)
+        .unwrap_or(settings.first_byte_timeout);
+    let idle_body = of_route
+        .and_then(|rules| rules.idle_body_timeout)
+        .unwrap_or(settings.idle_body_timeout);
+    let exchange = of_route
+        .and_then(|rules| rules.exchange_timeout)
+        .or(settings.exchange_timeout);
+    let timeouts = [
         ("connect_timeout", Some(settings.connect_timeout)),
         ("queue_timeout", Some(settings.queue_timeout)),
         ("first_byte_timeout", Some(first_byte)),
         ("idle_body_timeout", Some(idle_body)),
-        ("exchange_timeout", whole.filter(|it| *it < Duration::MAX)),
+        // `Duration::MAX` stands for no limit.
+        (
+            "exchange_timeout",
+            exchange.filter(|it| *it < Duration::MAX),
+        ),
         (
             "attempt_timeout",
             of_route.and_then(|rules| rules.attempt_timeout),
@@ -67,7 +74,8 @@ fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, Str
             Some(settings.ajp.ping_timeout).filter(|_| is_ajp),
         ),
     ];
-    let given = all.into_iter();
-    let limits = given.filter_map(|(key, limit)| Some((key.to_owned(), show_duration(limit?))));
-    limits.collect()
+    timeouts
+        .into_iter()
+        .filter_map(|(key, limit)| Some((key.to_owned(), show_duration(limit?))))
+        .collect()
 }

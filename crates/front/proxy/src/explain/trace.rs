@@ -12,13 +12,15 @@ pub(super) fn sentence(config: &TraceConfig, sender: &Sender, headers: &Fields) 
     let Some(parent) = TraceParent::of(headers) else {
         return format!("a trace is begun, of which {percent} % are recorded (`sample`)");
     };
-    let recorded = match (parent.is_sampled, sender.peer.trusted) {
-        (true, true) => "recorded, as the trusted proxy says".to_owned(),
-        (false, _) => "not recorded, as its sender says".to_owned(),
-        (true, false) => format!(
-            "recorded, as its sender says, if no more than {} strangers say so within a second",
-            config.strangers_per_second
-        ),
+    let recorded = if !parent.is_sampled {
+        "not recorded, as its sender says".to_owned()
+    } else if sender.peer.trusted {
+        "recorded, as the trusted proxy says".to_owned()
+    } else {
+        let most = config.strangers_per_second;
+        format!(
+            "recorded, as its sender says, if no more than {most} strangers say so within a second"
+        )
     };
     format!(
         "the trace {} goes on; it is {recorded}",

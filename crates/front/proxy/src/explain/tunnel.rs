@@ -40,8 +40,8 @@ pub(super) fn foresee<'r>(
     retries: u32,
 ) -> (Foresight<'r>, TunnelRefusals) {
     let mut foresight = first;
-    let mut passed = TunnelRefusals::default();
-    let mut tried = stopped.to_vec();
+    let mut refusals = TunnelRefusals::default();
+    let mut left_out = stopped.to_vec();
     let mut attempts_left = retries;
     loop {
         let members = foresight.members.iter().map(|(member, _)| *member);
@@ -49,20 +49,19 @@ pub(super) fn foresee<'r>(
             .filter(|member| !upstream.members[*member].settings.takes_tunnels())
             .collect();
         let is_held = matches!(&foresight.decision, Some(Ok(decision)) if decision.held);
-        let all = [&tried[..], &refusing].concat();
-        let others = !is_held && upstream.has_others(&all);
-        if refusing.is_empty() || attempts_left == 0 || !others {
-            passed.may_end |= !refusing.is_empty();
-            passed.last = refusing;
-            return (foresight, passed);
+        left_out.extend_from_slice(&refusing);
+        let has_others = !is_held && upstream.has_others(&left_out);
+        if refusing.is_empty() || attempts_left == 0 || !has_others {
+            refusals.may_end |= !refusing.is_empty();
+            refusals.last = refusing;
+            return (foresight, refusals);
         }
         // Each of them may be picked before one that takes it.
         let count = u32::try_from(refusing.len()).unwrap_or(u32::MAX);
-        passed.may_end |= count > attempts_left;
+        refusals.may_end |= count > attempts_left;
         attempts_left = attempts_left.saturating_sub(count);
-        passed.elsewhere.extend(refusing);
-        tried = all;
-        foresight = upstream.foresee(facts, &tried);
+        refusals.elsewhere.extend(refusing);
+        foresight = upstream.foresee(facts, &left_out);
     }
 }
 

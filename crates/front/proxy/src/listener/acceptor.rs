@@ -65,9 +65,10 @@ impl Acceptor {
                 let remote = remote.as_socket().unwrap_or(NOWHERE);
                 Incoming::tcp(TcpStream::from_std(socket.into())?, remote)
             }
-            Self::Unix(_) => Ok(Incoming::unix(UnixStream::from_std(
-                OwnedFd::from(socket).into(),
-            )?)),
+            Self::Unix(_) => {
+                let stream = UnixStream::from_std(OwnedFd::from(socket).into())?;
+                Ok(Incoming::unix(stream))
+            }
         }
     }
 

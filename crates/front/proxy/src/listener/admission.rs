@@ -99,14 +99,15 @@ impl Admission {
             return Err(Limit::ConnectionRate);
         }
         if let Some(max) = server.connections_per_address {
-            let counted = self.addresses.connect(ip, max.get());
-            let counted = counted.ok_or(Limit::Address)?;
-            admitted.of_address = Some(Box::new(counted));
+            let count = self.addresses.connect(ip, max.get());
+            admitted.of_address = Some(Box::new(count.ok_or(Limit::Address)?));
         }
         Ok(())
     }
 
+    /// Counts a connection; `None` if `max` are open.
     fn connect(&self, max: usize) -> Option<OpenConnection> {
+        // Counted first, so that two that come at once cannot both be the last one.
         if self.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return None;

@@ -65,25 +65,25 @@ pub(crate) fn bind_as(
     workers: usize,
     mode: u32,
 ) -> Result<BoundListener, BindError> {
-    let unix = UnixOptions { mode, ..UNIX };
+    let unix_options = UnixOptions { mode, ..UNIX };
     let bound = match address {
         ListenAddress::Tcp(tcp) => {
             let options = beside.options(*tcp);
-            listen_tcp(*tcp, workers, options).map(|(tcp, sockets)| BoundListener {
-                address: BoundAddress::Tcp(tcp),
+            listen_tcp(*tcp, workers, options).map(|(bound_at, sockets)| BoundListener {
+                address: BoundAddress::Tcp(bound_at),
                 sockets,
                 file: None,
             })
         }
         ListenAddress::Unix(path) => {
-            listen_unix(path, workers, unix).map(|(file, sockets)| BoundListener {
+            listen_unix(path, workers, unix_options).map(|(file, sockets)| BoundListener {
                 address: BoundAddress::Unix(path.clone()),
                 sockets,
                 file: Some(file),
             })
         }
     };
-    bound.map_err(|source| refusal(address, source))
+    bound.map_err(|source| bind_error(address, source))
 }
 
 /// Takes over the sockets of a listener that another process bound, and adds more if there are
@@ -94,11 +94,11 @@ pub(crate) fn inherit(
     workers: usize,
 ) -> Result<BoundListener, BindError> {
     let sockets = sockets.into_iter().map(Socket::from).collect();
-    adopt(address, sockets, workers).map_err(|source| refusal(address, source))
+    adopt(address, sockets, workers).map_err(|source| bind_error(address, source))
 }
 
 /// The error for `source`, for which the listener cannot be bound at `address`.
-fn refusal(address: &ListenAddress, source: io::Error) -> BindError {
+fn bind_error(address: &ListenAddress, source: io::Error) -> BindError {
     let is_tcp = matches!(address, ListenAddress::Tcp(_));
     let address = match address {
         ListenAddress::Tcp(tcp) => tcp.to_string(),
@@ -112,7 +112,6 @@ fn refusal(address: &ListenAddress, source: io::Error) -> BindError {
 }
 
 /// Makes a listener of the inherited `sockets`, and adds sockets until there are `workers` of them.
-///
 fn adopt(
     address: &ListenAddress,
     mut sockets: Vec<Socket>,

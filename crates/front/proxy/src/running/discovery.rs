@@ -32,11 +32,11 @@ impl Discovery {
         shared: &Arc<FrontState>,
         sources: Vec<SourcedUpstream>,
     ) -> io::Result<()> {
-        let mut thread = lock(&self.0);
-        match &*thread {
-            Some(thread) => drop(thread.send_replace(sources)),
-            None if sources.is_empty() => {}
-            None => *thread = Some(start(Arc::clone(shared), sources)?),
+        let mut channel = lock(&self.0);
+        if let Some(sender) = &*channel {
+            sender.send_replace(sources);
+        } else if !sources.is_empty() {
+            *channel = Some(start(Arc::clone(shared), sources)?);
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ fn start(
 }
 
 /// A source of members and the task that asks it.
-struct AskedSource {
+struct SourceTask {
     config: Arc<MembersConfig>,
     task: AbortHandle,
     again: Arc<Notify>,
@@ -76,7 +76,7 @@ struct AskedSource {
     in_force: watch::Sender<u64>,
 }
 
-impl Drop for AskedSource {
+impl Drop for SourceTask {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -85,7 +85,7 @@ impl Drop for AskedSource {
 /// The state of the thread: all sources, and the times at which it acts.
 struct Discoverer {
     shared: Arc<FrontState>,
-    asked: HashMap<String, AskedSource>,
+    tasks: HashMap<String, SourceTask>,
     answers: mpsc::Sender<(String, Answer)>,
     answered: mpsc::Receiver<(String, Answer)>,
     /// When the changes so far become a site; `None`: nothing has changed.
@@ -99,7 +99,7 @@ impl Discoverer {
         let (answers, answered) = mpsc::channel(ANSWERS_MAX);
         Self {
             shared,
-            asked: HashMap::new(),
+            tasks: HashMap::new(),
             answers,
             answered,
             publish: None,
@@ -130,57 +130,55 @@ impl Discoverer {
 
     /// The next time at which the thread must act, if no answer comes before.
     fn next(&self) -> Option<Instant> {
-        let asks = self.asked.values().filter_map(|it| it.ask);
+        let asks = self.tasks.values().filter_map(|it| it.ask);
         asks.chain(self.publish).chain(self.gone).min()
     }
 
     /// Keeps the tasks of sources that stay, starts those of new ones, and ends the others.
     fn follow(&mut self, sources: Vec<SourcedUpstream>) {
-        let mut before = std::mem::take(&mut self.asked);
+        let mut before = std::mem::take(&mut self.tasks);
         for SourcedUpstream {
             upstream, config, ..
         } in sources
         {
             let running = before.remove(&upstream);
-            let same =
-                running.filter(|it| it.config.source == config.source && !it.task.is_finished());
-            let asked = match same {
-                Some(mut same) => {
-                    same.config = config;
-                    same
+            let task = match running {
+                Some(mut task)
+                    if task.config.source == config.source && !task.task.is_finished() =>
+                {
+                    task.config = config;
+                    task
                 }
-                None => self.ask(&upstream, config),
+                _ => self.ask(&upstream, config),
             };
-            self.asked.insert(upstream, asked);
+            self.tasks.insert(upstream, task);
         }
         // Members that the process before this one had may be about to go.
         self.gone.get_or_insert_with(Instant::now);
     }
 
     /// Starts the task that asks a source.
-    fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> AskedSource {
-        let (own, mut answers) = mpsc::channel(1);
+    fn ask(&self, upstream: &str, config: Arc<MembersConfig>) -> SourceTask {
+        let (answers_of_source, mut answers) = mpsc::channel(1);
         let again = Arc::new(Notify::new());
         let (in_force, knows_in_force) = watch::channel(0);
-        let hooks = self.hooks(upstream, knows_in_force);
-        let source = config
-            .source
-            .clone()
-            .run(own, Arc::clone(&again), Arc::new(hooks));
-        let (all, name) = (self.answers.clone(), upstream.to_owned());
-        let pass_on = async move {
+        let hooks = Arc::new(self.hooks(upstream, knows_in_force));
+        let source = config.source.clone();
+        let asking = source.run(answers_of_source, Arc::clone(&again), hooks);
+        let (all_answers, name) = (self.answers.clone(), upstream.to_owned());
+        let naming = async move {
             while let Some(answer) = answers.recv().await {
-                if all.send((name.clone(), answer)).await.is_err() {
+                if all_answers.send((name.clone(), answer)).await.is_err() {
                     return;
                 }
             }
         };
-        let both = async move {
-            tokio::join!(source, pass_on);
-        };
-        AskedSource {
+        let task = tokio::spawn(async move {
+            tokio::join!(asking, naming);
+        });
+        SourceTask {
             config,
-            task: tokio::spawn(both).abort_handle(),
+            task: task.abort_handle(),
             again,
             ask: None,
             is_answered: false,
@@ -193,10 +191,10 @@ impl Discoverer {
     /// counted.
     fn hooks(&self, upstream: &str, in_force: watch::Receiver<u64>) -> McmpHooks {
         let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
-        let in_flight = move |member: &str| {
+        let in_flight = move |member_name: &str| {
             let site = shared.site.load();
-            let member = site.upstream(&name).and_then(|it| it.member(member));
-            member.map_or(0, |(_, member)| member.backend.in_flight() as u64)
+            let found = site.upstream(&name).and_then(|it| it.member(member_name));
+            found.map_or(0, |(_, member)| member.backend.in_flight() as u64)
         };
         let nodes = self.shared.control.discovered.nodes(upstream);
         let (shared, name) = (Arc::clone(&self.shared), upstream.to_owned());
@@ -210,21 +208,19 @@ impl Discoverer {
 
     /// Merges an answer of a source. Its first answer becomes part of a site at once, later changes within [`GATHER`].
     fn take(&mut self, upstream: &str, answer: &Answer) {
-        let Some(asked) = self.asked.get_mut(upstream) else {
+        let Some(task) = self.tasks.get_mut(upstream) else {
             return;
         };
         let control = &self.shared.control;
         let progress = control.discovered.answer(upstream, answer, &control.events);
-        let at = |moment| control.discovered.at(moment);
-        asked.taken += 1;
-        asked.ask = progress.deadlines.ask.map(at);
-        self.gone = self
-            .gone
-            .into_iter()
-            .chain(progress.deadlines.gone.map(at))
-            .min();
-        // At once, because the start waits for the first answer.
-        if !std::mem::replace(&mut asked.is_answered, true) {
+        let instant_of = |moment| control.discovered.at(moment);
+        task.taken += 1;
+        task.ask = progress.deadlines.ask.map(instant_of);
+        let removal = progress.deadlines.gone.map(instant_of);
+        self.gone = self.gone.into_iter().chain(removal).min();
+        if !task.is_answered {
+            // At once, because the start waits for the first answer.
+            task.is_answered = true;
             self.publish();
             self.shared.control.discovered.note_answered(upstream);
         } else if progress.changed && self.publish.is_none() {
@@ -236,8 +232,8 @@ impl Discoverer {
     /// Tells the sources that all their answers so far are part of the site, unless changes still wait for one.
     fn settle(&self) {
         if self.publish.is_none() {
-            for asked in self.asked.values() {
-                asked.in_force.send_replace(asked.taken);
+            for task in self.tasks.values() {
+                task.in_force.send_replace(task.taken);
             }
         }
     }
@@ -245,17 +241,19 @@ impl Discoverer {
     /// Does what is due: asks sources again, removes members that left, builds a site.
     fn act(&mut self) {
         let now = Instant::now();
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        for asked in self.asked.values_mut().filter(|it| is_due(it.ask)) {
-            asked.ask = None;
-            asked.again.notify_one();
+        let is_due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+        for task in self.tasks.values_mut() {
+            if is_due(task.ask) {
+                task.ask = None;
+                task.again.notify_one();
+            }
         }
         let mut changed = false;
         if is_due(self.gone) {
             let control = &self.shared.control;
-            let (gone, next) = control.discovered.pass(&control.events);
-            changed = gone;
-            self.gone = next.map(|moment| control.discovered.at(moment));
+            let (has_changed, next_removal) = control.discovered.pass(&control.events);
+            changed = has_changed;
+            self.gone = next_removal.map(|moment| control.discovered.at(moment));
         }
         if changed || is_due(self.publish) {
             self.publish();

@@ -31,10 +31,11 @@ struct WatchedProfile {
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
-    let shared = Arc::downgrade(shared);
+    // Weak, so that the thread does not keep the front's state when everything else has ended.
+    let weak = Arc::downgrade(shared);
     let run = move || {
         let mut watched = HashMap::new();
-        while let Some(shared) = shared.upgrade() {
+        while let Some(shared) = weak.upgrade() {
             if shared.drain.has_begun() {
                 return;
             }
@@ -95,17 +96,18 @@ impl WatchedProfile {
     }
 
     /// Whether the files changed and then stayed the same for a period; `true` once for each change.
-    fn has_settled(&mut self, now: Vec<Stamp>) -> bool {
-        if now == self.built {
+    fn has_settled(&mut self, present: Vec<Stamp>) -> bool {
+        if present == self.built {
             self.changed = None;
             return false;
         }
-        if self.changed.as_ref() != Some(&now) {
-            self.changed = Some(now);
+        if self.changed.as_ref() != Some(&present) {
+            // They changed since the last look, perhaps not all of them yet.
+            self.changed = Some(present);
             return false;
         }
         self.changed = None;
-        self.built = now;
+        self.built = present;
         true
     }
 }

@@ -54,13 +54,15 @@ impl Site {
     /// Logs how many connections clients may have if the limit of open files allows fewer than configured, unless
     /// `before` had the same numbers. It is a warning only if the file sets `connections_max`.
     pub(crate) fn say_clients_max(&self, before: Option<&Self>) {
-        let (share, wanted) = (self.server.clients_max(), self.wanted);
-        let known = before.map(|it| (it.server.clients_max(), it.wanted.connections_max));
-        let (Some(limit), true) = (self.server.files_max, share < wanted.clients) else {
+        let numbers = |site: &Self| (site.server.clients_max(), site.wanted.connections_max);
+        let (share, configured) = numbers(self);
+        let Some(limit) = self.server.files_max else {
             return;
         };
-        match wanted.connections_max {
-            _ if known == Some((share, wanted.connections_max)) => {}
+        if share >= self.wanted.clients || before.map(numbers) == Some((share, configured)) {
+            return;
+        }
+        match configured {
             Some(wanted) => tracing::warn!(
                 "{limit} files may be open, so clients may have {share} connections, not the {wanted} of \
                  `connections_max`; raise the limit (`ulimit -Hn`, systemd: LimitNOFILE) or lower \
@@ -77,9 +79,10 @@ impl Site {
 /// How many of the `wanted` connections clients may have if `limit` files may be open, of which backends and files
 /// need `others`. Clients get at least half of the descriptors that are not spare.
 fn share_of_clients(limit: u64, wanted: usize, others: usize) -> usize {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let files = usize::try_from(limit).unwrap_or(usize::MAX);
     let spare = usize::try_from(SPARE_FILES).unwrap_or(usize::MAX);
-    let connections = limit - spare.min(limit / 4);
+    // With a very low limit, most of the files are still for connections.
+    let connections = files - spare.min(files / 4);
     wanted.min(connections.saturating_sub(others).max(connections / 2))
 }
 

@@ -58,18 +58,14 @@ impl Upstream {
         let decision = sticky.decide(facts.head, facts.own, &mut foreseeing, steps);
         foresight.members = match &decision {
             Err(_) => Vec::new(),
-            Ok(Decision { member: None, .. }) => self.foresee_by_policy(&facts, tried),
-            Ok(Decision {
-                member: Some(member),
-                ..
-            }) => {
-                let was_picked_among = foreseeing.members.iter().any(|(it, _)| it == member);
-                if was_picked_among {
+            Ok(decision) => match decision.member {
+                None => self.foresee_by_policy(&facts, tried),
+                // The member is only the first of those that the policy may pick for the session.
+                Some(member) if foreseeing.members.iter().any(|(it, _)| *it == member) => {
                     foreseeing.members
-                } else {
-                    vec![(*member, 1)]
                 }
-            }
+                Some(member) => vec![(member, 1)],
+            },
         };
         foresight.decision = Some(decision);
         foresight
@@ -77,11 +73,11 @@ impl Upstream {
 
     /// Foresees which members [`Upstream::pick`] would pick.
     fn foresee_by_policy(&self, facts: &Facts<'_>, tried: &[usize]) -> Vec<(usize, u64)> {
-        let tried = &*facts.without(tried);
+        let excluded = &*facts.without(tried);
         match &self.members[..] {
-            [only] if tried.is_empty() && only.share() > 0 => vec![(0, 1)],
+            [only] if excluded.is_empty() && only.share() > 0 => vec![(0, 1)],
             [_] => Vec::new(),
-            members => self.turns.foresee(members, None, tried, self.key(facts)),
+            members => self.turns.foresee(members, None, excluded, self.key(facts)),
         }
     }
 }

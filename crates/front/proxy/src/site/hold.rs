@@ -53,7 +53,8 @@ impl HoldQueue {
 
     /// Takes a place; `None`: `max` requests wait already.
     pub(crate) fn enter(&self, max: usize) -> Option<HoldPlace<'_>> {
-        // Counted first, so that two that come at once cannot both be the last one.
+        // Counted first, so that two that come at once cannot both be the last one. Without room, the drop of `place`
+        // counts the request out.
         let place = HoldPlace(self);
         (self.waiting.fetch_add(1, Ordering::Relaxed) < max).then_some(place)
     }
@@ -65,7 +66,9 @@ impl HoldQueue {
 
     pub(crate) fn figures(&self) -> HoldFigures {
         let mut waits = BucketSums::default();
-        self.waits.iter().for_each(|of_worker| waits.add(of_worker));
+        for of_worker in self.waits.iter() {
+            waits.add(of_worker);
+        }
         HoldFigures {
             waiting: self.waiting.load(Ordering::Relaxed),
             waits,
@@ -103,11 +106,11 @@ impl Upstream {
     /// sessions, and not all of them were stopped on purpose. `left_out` are those that the route leaves out; `tried`
     /// are those that it stops, and those that have failed the request.
     pub(crate) fn holds(&self, left_out: LeftOut<'_>, tried: &[usize]) -> bool {
-        let asked = LeftOut {
+        let unusable = LeftOut {
             stopped: tried,
             ..left_out
         };
-        self.hold.is_some() && !self.has_usable(asked) && !self.is_stopped(left_out.stopped)
+        self.hold.is_some() && !self.has_usable(unusable) && !self.is_stopped(left_out.stopped)
     }
 
     /// Whether a member that the route does not leave out takes new sessions.
@@ -137,12 +140,15 @@ impl Upstream {
     /// The indices that these members of the upstream `before`, of the same name, have here; those that are gone are
     /// left out.
     pub(crate) fn indices_of(&self, before: &Self, members: &[usize]) -> Vec<usize> {
-        let named = members
-            .iter()
-            .filter_map(|&index| before.members.get(index));
-        named
-            .filter_map(|member| Some(self.member(member.name())?.0))
-            .collect()
+        let mut indices = Vec::with_capacity(members.len());
+        for &index in members {
+            if let Some(member) = before.members.get(index)
+                && let Some((own_index, _)) = self.member(member.name())
+            {
+                indices.push(own_index);
+            }
+        }
+        indices
     }
 
     /// Shares the queue of the upstream that this one replaces.

@@ -14,7 +14,7 @@ use catamaran_limit::{ASKS_MAX, Ask, Network, Outcome, Quota, RefusedKey, Sketch
 use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
-use crate::config::{Config, LimitConfig, ListenAddress, ListenerConfig};
+use crate::config::{Config, LimitConfig, ListenAddress};
 
 /// The limits of a site, and what keys owe to them.
 #[derive(Clone, Debug)]
@@ -117,8 +117,16 @@ impl LimitResult {
 impl SiteLimits {
     /// The limits of a configuration; `None`: it has none.
     pub(crate) fn new(config: &Config, workers: usize) -> Option<Self> {
-        let rate = |it: &ListenerConfig| Some((it.address.clone(), it.connection_rate?, 0));
-        let connections: Vec<_> = config.listeners.iter().filter_map(rate).collect();
+        let mut connections = Vec::new();
+        let mut of_listeners = Vec::with_capacity(config.listeners.len());
+        let index = |name: &String| config.limits.iter().position(|it| it.name == *name);
+        for listener in &config.listeners {
+            if let Some(rate) = listener.connection_rate {
+                // `enter` sets the number.
+                connections.push((listener.address.clone(), rate, 0));
+            }
+            of_listeners.push(listener.request_limits.iter().filter_map(index).collect());
+        }
         if config.limits.is_empty() && connections.is_empty() {
             return None;
         }
@@ -128,12 +136,9 @@ impl SiteLimits {
             config: Arc::new(limit.clone()),
             counts: Arc::new(PerWorker::new(workers, |_| LimitCounts::default())),
         };
-        let index = |name: &String| config.limits.iter().position(|it| it.name == *name);
-        let listeners = config.listeners.iter();
-        let of_listeners = listeners.map(|it| it.request_limits.iter().filter_map(index).collect());
         let mut limits = Self {
             limits: config.limits.iter().map(limit).collect(),
-            of_listeners: of_listeners.collect(),
+            of_listeners,
             connections,
             memory,
             ledger: Ledger::new(memory),
@@ -172,11 +177,12 @@ impl SiteLimits {
     /// Takes over what keys owe to limits of the site before, and the counts of limits with the same name.
     pub(super) fn follow(&mut self, before: &Self) {
         for limit in &mut self.limits {
-            if let Some(before) = before.find(&limit.config.name) {
-                limit.counts = Arc::clone(&before.counts);
+            if let Some(known) = before.find(&limit.config.name) {
+                limit.counts = Arc::clone(&known.counts);
             }
         }
         let numbers = before.ledger.names.len() + self.ledger.names.len();
+        // Numbers are never used again, so many reloads with other limits may use them up.
         let is_full = numbers > usize::from(u16::MAX);
         if self.memory != before.memory || is_full {
             return;
@@ -250,27 +256,33 @@ impl SiteLimits {
 
     /// The keys refused most often, with the names of the limits that refused them.
     pub(crate) fn refused(&self, count: usize) -> Vec<(&str, RefusedKey)> {
-        let top = self.ledger.sketch.top(count).into_iter();
-        let name = |key: &RefusedKey| self.ledger.names.get(usize::from(key.limit));
-        top.filter_map(|key| Some((name(&key)?.as_str(), key)))
-            .collect()
+        let mut refused = Vec::with_capacity(count);
+        for key in self.ledger.sketch.top(count) {
+            if let Some(name) = self.ledger.names.get(usize::from(key.limit)) {
+                refused.push((name.as_str(), key));
+            }
+        }
+        refused
     }
 
     /// The figures of all limits. It looks at the whole table.
     pub(crate) fn figures(&self) -> Vec<LimitFigures> {
         let Ledger { table, quotas, .. } = &self.ledger;
-        let keys = table.counts(quotas, self.ledger.now());
-        let one = |limit: &SiteLimit| {
-            let (keys, sum) = keys[usize::from(limit.number)];
-            let counts_flights = matches!(limit.config.quota, Quota::InFlight(_));
+        let counts = table.counts(quotas, self.ledger.now());
+        let figures = |limit: &SiteLimit| {
+            // How many keys owe something, and how much they owe together.
+            let (keys, sum) = counts[usize::from(limit.number)];
             LimitFigures {
                 config: Arc::clone(&limit.config),
                 requests: limit.requests(),
                 keys,
-                in_flight: counts_flights.then_some(sum),
+                in_flight: match limit.config.quota {
+                    Quota::InFlight(_) => Some(sum),
+                    Quota::Rate { .. } => None,
+                },
             }
         };
-        self.limits.iter().map(one).collect()
+        self.limits.iter().map(figures).collect()
     }
 
     pub(crate) fn table(&self) -> &Table {
@@ -312,17 +324,20 @@ impl Ledger {
     /// The number of the limit with this name, which has this quota from now on. A limit that was a rate and now is one
     /// of requests in flight, or the other way round, gets another number: what keys owe to it means something else.
     fn number(&mut self, name: &str, quota: Quota) -> u16 {
-        let mut both = self.names.iter().zip(&self.quotas);
-        let is_same = |had: &Quota| discriminant(had) == discriminant(&quota);
-        let known = both.position(|(it, had)| it == name && is_same(had));
-        let at = known.unwrap_or(self.names.len());
-        if known.is_some() {
-            self.quotas[at] = quota;
-        } else {
-            self.names.push(name.to_owned());
-            self.quotas.push(quota);
-        }
-        u16::try_from(at).unwrap_or(u16::MAX)
+        let mut known = self.names.iter().zip(&mut self.quotas);
+        let is_same_kind = |had: &Quota| discriminant(had) == discriminant(&quota);
+        let number = match known.position(|(it, had)| it == name && is_same_kind(had)) {
+            Some(number) => {
+                self.quotas[number] = quota;
+                number
+            }
+            None => {
+                self.names.push(name.to_owned());
+                self.quotas.push(quota);
+                self.names.len() - 1
+            }
+        };
+        u16::try_from(number).unwrap_or(u16::MAX)
     }
 
     /// The present time. It is exact, since the coarse clock would refuse requests that come at just the rate.

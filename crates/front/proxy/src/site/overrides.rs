@@ -177,13 +177,13 @@ impl Overrides {
     }
 
     /// Replaces the override of a member. One that changes nothing is removed.
-    pub(crate) fn put(&mut self, upstream: &str, backend: &str, said: Override) {
-        if said.is_empty() {
+    pub(crate) fn put(&mut self, upstream: &str, backend: &str, changes: Override) {
+        if changes.is_empty() {
             self.remove(upstream, backend);
             return;
         }
         let members = self.0.entry(upstream.to_owned()).or_default();
-        members.insert(backend.to_owned(), said);
+        members.insert(backend.to_owned(), changes);
     }
 
     /// Removes the override of a member, and returns it.
@@ -199,8 +199,8 @@ impl Overrides {
     /// All overrides, each with the names of its upstream and backend.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str, &Override)> {
         self.0.iter().flat_map(|(upstream, members)| {
-            let name = |(backend, said)| (upstream.as_str(), String::as_str(backend), said);
-            members.iter().map(name)
+            let members = members.iter();
+            members.map(|(backend, changes)| (upstream.as_str(), backend.as_str(), changes))
         })
     }
 
@@ -211,7 +211,7 @@ impl Overrides {
     /// The controls of a member: the file's, changed by its override if it has one.
     pub(crate) fn controls(&self, upstream: &Upstream, member: &Member) -> Controls {
         match self.get(&upstream.name, member.name()) {
-            Some(said) => said.apply(member.file()),
+            Some(changes) => changes.apply(member.file()),
             None => member.file(),
         }
     }
@@ -219,53 +219,54 @@ impl Overrides {
     /// The controls of each member of an upstream. If no member is active, discovered members that only their source
     /// drains become active: the source meant to replace them, and has not done so.
     pub(crate) fn controls_of(&self, upstream: &Upstream) -> Vec<Controls> {
-        let members = upstream.members.iter();
-        let mut all: Vec<Controls> = members.map(|it| self.controls(upstream, it)).collect();
-        if all.iter().any(|it| it.activation == Activation::Active) {
-            return all;
-        }
-        let found = upstream
-            .members
+        let members = &upstream.members;
+        let mut controls: Vec<Controls> =
+            (members.iter().map(|it| self.controls(upstream, it))).collect();
+        if controls
             .iter()
-            .zip(&mut all)
-            .skip(upstream.of_file());
-        for (member, controls) in found {
-            let said = self.get(&upstream.name, member.name());
-            let by_operator = said.is_some_and(|said| said.activation.is_some());
-            if controls.activation == Activation::Drain && !by_operator {
-                controls.activation = Activation::Active;
+            .any(|it| it.activation == Activation::Active)
+        {
+            return controls;
+        }
+        // The members behind those of the file are the discovered ones.
+        for (member, own) in members.iter().zip(&mut controls).skip(upstream.of_file()) {
+            let changes = self.get(&upstream.name, member.name());
+            let by_operator = changes.is_some_and(|changes| changes.activation.is_some());
+            if own.activation == Activation::Drain && !by_operator {
+                own.activation = Activation::Active;
             }
         }
-        all
+        controls
     }
 
     /// Drops overrides that no longer apply to the members of `site`, and returns them. Overrides of discovered
     /// members always stay, because a member that has left may return.
     pub(crate) fn reconcile(&mut self, site: &Site) -> Vec<DroppedOverride> {
         let mut dropped = Vec::new();
-        let all = std::mem::take(self);
-        for (upstream, backend, said) in all.iter() {
+        for (upstream_name, backend, changes) in std::mem::take(self).iter() {
             let note = |why| DroppedOverride {
-                upstream: upstream.to_owned(),
+                upstream: upstream_name.to_owned(),
                 backend: backend.to_owned(),
                 why,
             };
-            let known = site.upstream(upstream);
-            let is_found = known.is_some_and(|it| {
-                let own = it.members.iter().take(it.of_file());
-                it.config().members.is_some() && !own.into_iter().any(|it| it.name() == backend)
-            });
-            if is_found {
-                self.put(upstream, backend, said.clone());
-                continue;
-            }
-            let Some((_, member)) = known.and_then(|it| it.member(backend)) else {
+            let Some(upstream) = site.upstream(upstream_name) else {
                 dropped.push(note(Why::Gone));
                 continue;
             };
-            let mut said = said.clone();
-            dropped.extend(said.reconcile(member.file()).into_iter().map(note));
-            self.put(upstream, backend, said);
+            let mut changes = changes.clone();
+            let of_file = upstream.member(backend);
+            match of_file.filter(|(index, _)| *index < upstream.of_file()) {
+                Some((_, member)) => {
+                    dropped.extend(changes.reconcile(member.file()).into_iter().map(note));
+                }
+                // A discovered member, which may return.
+                None if upstream.config().members.is_some() => {}
+                None => {
+                    dropped.push(note(Why::Gone));
+                    continue;
+                }
+            }
+            self.put(upstream_name, backend, changes);
         }
         dropped
     }

@@ -18,7 +18,9 @@ pub(crate) struct RetiredBackends(Mutex<Vec<Weak<Backend>>>);
 impl RetiredBackends {
     /// Retires the backends that a reload removed, and forgets retired ones that are in `site` again.
     pub(crate) fn add(&self, removed: &[Arc<Backend>], site: &Site) {
-        removed.iter().for_each(|backend| backend.retire());
+        for backend in removed {
+            backend.retire();
+        }
         let present: HashSet<*const Backend> = site.backends().map(Arc::as_ptr).collect();
         let mut known = self.lock();
         known.retain(|it| it.strong_count() > 0 && !present.contains(&it.as_ptr()));

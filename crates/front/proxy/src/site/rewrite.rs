@@ -69,8 +69,9 @@ impl PathRewrite {
 impl Prefix {
     pub(crate) fn new(path: &str) -> Self {
         let text = path.strip_suffix('/').unwrap_or(path);
+        // Nothing stands before the first slash.
         let segments = text.split('/').skip(1);
-        let compared = |it: &str| path::compared(&Bytes::copy_from_slice(it.as_bytes()));
+        let compared = |segment: &str| path::compared(&Bytes::copy_from_slice(segment.as_bytes()));
         Self {
             segments: segments.map(compared).collect(),
             text: text.as_bytes().into(),
@@ -102,12 +103,15 @@ pub(crate) fn replace_whole(path: &mut NormalPath, to: &Template) -> Result<(), 
         // The new path can only have captured texts.
         Blank::Placeholder(_) | Blank::Named(_) => {}
     });
-    let last = path.forward.rsplit(|&byte| byte == b'/').next();
-    let last = last.unwrap_or_default();
-    let parameters = last.iter().position(|&byte| byte == b';');
-    text.extend_from_slice(&last[parameters.unwrap_or(last.len())..]);
+    let last_segment = match memchr::memrchr(b'/', &path.forward) {
+        Some(slash) => &path.forward[slash + 1..],
+        None => &path.forward[..],
+    };
+    if let Some(parameters) = memchr::memchr(b';', last_segment) {
+        text.extend_from_slice(&last_segment[parameters..]);
+    }
     let mut segments = text.split(|&byte| byte == b'/');
-    if segments.any(|it| matches!(it, b"." | b"..")) {
+    if segments.any(|segment| matches!(segment, b"." | b"..")) {
         return Err(PathFault::HiddenDots);
     }
     let normal = path::normalise(&text.into())?;
@@ -123,6 +127,7 @@ fn is_reread(byte: u8) -> bool {
 
 /// Replaces the prefix `from` of a normalised path by `to`; `None` if the path does not begin with `from`.
 fn replace(path: &[u8], from: &Prefix, to: &Prefix) -> Option<Vec<u8>> {
+    // The target of OPTIONS for the whole server is no path.
     if path == b"*" {
         return None;
     }
@@ -158,9 +163,10 @@ fn skip_segment<'p>(mut path: &'p [u8], wanted: &[u8]) -> Option<(&'p [u8], &'p 
             path = rest;
             continue;
         }
-        let plain = name == wanted && !name.contains(&b'%');
-        let same = plain || path::compared(&Bytes::copy_from_slice(name)) == wanted;
-        return same.then_some((rest, parameters));
+        // Most names need not be decoded, which copies them.
+        let is_equal = name == wanted && !name.contains(&b'%');
+        let is_wanted = is_equal || path::compared(&Bytes::copy_from_slice(name)) == wanted;
+        return is_wanted.then_some((rest, parameters));
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod runners;
 mod tree;
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -145,33 +146,23 @@ impl RouteTable {
         upstream: impl Fn(&str) -> Option<usize>,
     ) -> Result<Self, String> {
         let mut table = Self::default();
-        let index = |name: &String| upstream(name).ok_or_else(|| name.clone());
-        let mut splits = Vec::new();
-        let route = |config: &RouteConfig| {
+        let upstream_index = |name: &String| upstream(name).ok_or_else(|| name.clone());
+        for (index, config) in configs.iter().enumerate() {
             let action = match &config.target {
                 RouteTarget::Status(status) => Action::Status(*status),
-                RouteTarget::Upstream(name) => Action::Upstream(index(name)?),
+                RouteTarget::Upstream(name) => Action::Upstream(upstream_index(name)?),
                 RouteTarget::Split(parts) => {
-                    let part = |(name, weight): &(String, u32)| Ok((index(name)?, *weight));
-                    let parts: Result<Vec<_>, String> = parts.iter().map(part).collect();
-                    splits.push(Split::new(parts?));
-                    Action::Split(splits.len() - 1)
+                    let mut shares = Vec::with_capacity(parts.len());
+                    for (name, weight) in parts {
+                        shares.push((upstream_index(name)?, *weight));
+                    }
+                    table.splits.push(Split::new(shares));
+                    Action::Split(table.splits.len() - 1)
                 }
                 RouteTarget::Redirect(_) => Action::Redirect,
                 RouteTarget::Files => Action::Files,
             };
-            Ok::<_, String>(Route {
-                action,
-                rules: Rules::new(config).map(Box::new),
-                captures: config.regex.is_some() && uses_captures(config),
-                rank: Rank::of_route(config),
-                exclude: config.exclude.iter().map(ExcludedPaths::new).collect(),
-                config: config.clone(),
-            })
-        };
-        table.routes = configs.iter().map(route).collect::<Result<_, _>>()?;
-        table.splits = splits;
-        for (index, config) in configs.iter().enumerate() {
+            table.routes.push(Route::new(config, action));
             if config.hosts.is_empty() {
                 table.any.insert(config, index);
             }
@@ -181,14 +172,17 @@ impl RouteTable {
         }
         let mut sets = ExpressionSets::default();
         let of_names = table.names.values_mut().chain(table.domains.values_mut());
-        let trees = of_names.chain(table.addresses.values_mut());
-        trees.for_each(|tree| tree.finish(&mut sets));
+        for tree in of_names.chain(table.addresses.values_mut()) {
+            tree.finish(&mut sets);
+        }
         table.any.finish(&mut sets);
         table.has_expressions = configs.iter().any(|config| config.regex.is_some());
         table.refuses_parameters = configs.iter().any(|config| config.refuse_parameters);
         let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
         table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
-        table.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
+        table
+            .domain_labels
+            .sort_unstable_by_key(|&count| Reverse(count));
         table.domain_labels.dedup();
         table.takes_all = matches!(configs, [only] if takes_every_request(only));
         let mut rules = configs.iter().filter_map(|config| config.rules.as_ref());
@@ -206,20 +200,23 @@ impl RouteTable {
     /// upstream and may match some of its paths. The combined route has the file's rules; the other's activations
     /// restrict members.
     fn join(&mut self) {
-        let found = (0..self.given).filter(|&it| self.routes[it].config.found);
-        for found in found.collect::<Vec<_>>() {
+        for found in 0..self.given {
+            if !self.routes[found].config.found {
+                continue;
+            }
             let path = self.routes[found].config.compared_path();
             for of_file in 0..self.given {
-                let [brought, own] = [found, of_file].map(|it| &self.routes[it]);
-                let RouteConfig { hosts, pattern, .. } = &own.config;
-                let meets = pattern.is_some() || path.starts_with(&own.config.compared_path());
-                let is_other = own.config.found || own.action != brought.action;
-                if is_other || !hosts.is_empty() || !meets {
-                    continue;
+                let (brought, own) = (&self.routes[found], &self.routes[of_file]);
+                let has_same_action = !own.config.found && own.action == brought.action;
+                let is_for_any_host = own.config.hosts.is_empty();
+                // Whether a pattern matches some of the paths is not computed.
+                let may_match =
+                    own.config.pattern.is_some() || path.starts_with(&own.config.compared_path());
+                if has_same_action && is_for_any_host && may_match {
+                    let joined = own.lessened(brought);
+                    self.joined.insert((found, of_file), self.routes.len());
+                    self.routes.push(joined);
                 }
-                let joined = own.lessened(brought);
-                self.joined.insert((found, of_file), self.routes.len());
-                self.routes.push(joined);
             }
         }
     }
@@ -275,8 +272,9 @@ impl RouteTable {
 
     /// Resolves the caches that rules name. `cache` returns the index of a cache, by its name.
     pub(crate) fn resolve_caches(&mut self, cache: impl Fn(&str) -> Option<usize>) {
-        let rules = self.routes.iter_mut().filter_map(|it| it.rules.as_mut());
-        rules.for_each(|rules| rules.resolve_cache(&cache));
+        for rules in self.routes.iter_mut().flat_map(|it| &mut it.rules) {
+            rules.resolve_cache(&cache);
+        }
     }
 
     /// The shares of a route with [`Action::Split`].
@@ -286,8 +284,9 @@ impl RouteTable {
 
     /// Resolves the limits that rules name. `limit` returns the index of a limit, by its name.
     pub(crate) fn resolve_limits(&mut self, limit: impl Fn(&str) -> Option<usize>) {
-        let rules = self.routes.iter_mut().filter_map(|it| it.rules.as_mut());
-        rules.for_each(|rules| rules.resolve_limits(&limit));
+        for rules in self.routes.iter_mut().flat_map(|it| &mut it.rules) {
+            rules.resolve_limits(&limit);
+        }
     }
 
     /// Whether some route allows tunnels.
@@ -318,30 +317,27 @@ impl RouteTable {
             return Err(PathFault::Long);
         }
         let found = self.find(wanted, path.route());
-        let refuses = self.refuses_parameters;
-        // Parameters must not decide whether an expression of such a route matches.
-        for text in refuses
-            .then(|| path.with_parameters())
-            .into_iter()
-            .flatten()
-        {
-            if text.len() > PathExpression::PATH_MAX {
-                return Err(PathFault::Long);
+        if self.refuses_parameters {
+            // Parameters must not decide whether an expression of such a route matches.
+            for text in path.with_parameters() {
+                if text.len() > PathExpression::PATH_MAX {
+                    return Err(PathFault::Long);
+                }
+                let wanted_with = Wanted {
+                    with_parameters: Some(&text),
+                    ..wanted
+                };
+                if !self.are_alike(self.find(wanted_with, path.route()), found) {
+                    return Err(PathFault::Ambiguous);
+                }
             }
-            let wanted = Wanted {
-                with_parameters: Some(&text),
-                ..wanted
-            };
-            if !self.same(self.find(wanted, path.route()), found) {
+        }
+        for reading in path.readings() {
+            if !self.are_alike(self.find(wanted, &reading), found) {
                 return Err(PathFault::Ambiguous);
             }
         }
-        let agrees = |reading: Vec<u8>| self.same(self.find(wanted, &reading), found);
-        if path.readings().all(agrees) {
-            Ok(found)
-        } else {
-            Err(PathFault::Ambiguous)
-        }
+        Ok(found)
     }
 
     /// The methods of the routes that would match the request but for its own method, sorted; empty: there is no such
@@ -352,22 +348,18 @@ impl RouteTable {
         }
         let methods = RefCell::new(BTreeSet::new());
         // No route is accepted, so all that match are asked.
-        let asks_all = |index: usize| {
-            let RouteConfig {
-                methods: of_route,
-                conditions,
-                ..
-            } = &self.routes[index].config;
-            if wanted.meets(conditions) {
-                let names = of_route.iter().map(Method::as_str);
+        let collect_methods = |index: usize| {
+            let config = &self.routes[index].config;
+            if wanted.meets(&config.conditions) {
+                let names = config.methods.iter().map(Method::as_str);
                 methods.borrow_mut().extend(names);
             }
             false
         };
-        let none = self.find_taken(wanted, path.route(), asks_all);
+        let none = self.find_taken(wanted, path.route(), collect_methods);
         debug_assert_eq!(none, None);
         let names = methods.into_inner().into_iter();
-        names.filter_map(|it| it.parse().ok()).collect()
+        names.filter_map(|name| name.parse().ok()).collect()
     }
 
     /// The routes of the file that the request announced by a preflight may get, the most specific first. It gets the
@@ -382,7 +374,11 @@ impl RouteTable {
                 break;
             };
             routes.push(index);
-            if self.routes[index].config.conditions.are_told_early() {
+            if self.routes[index]
+                .config
+                .conditions
+                .are_known_at_preflight()
+            {
                 break;
             }
         }
@@ -391,16 +387,17 @@ impl RouteTable {
 
     /// Whether two routes treat requests alike: they are the same route, or both have no rules and the same action,
     /// which is not a redirect.
-    fn same(&self, one: Option<usize>, other: Option<usize>) -> bool {
-        let plain = |index: usize| {
-            let Route { action, rules, .. } = &self.routes[index];
-            (rules.is_none() && *action != Action::Redirect).then_some(*action)
+    fn are_alike(&self, first: Option<usize>, second: Option<usize>) -> bool {
+        if first == second {
+            return true;
+        }
+        let (Some(first), Some(second)) = (first, second) else {
+            return false;
         };
-        one == other
-            || match (one.and_then(plain), other.and_then(plain)) {
-                (Some(one), Some(other)) => one == other,
-                _ => false,
-            }
+        let (first, second) = (&self.routes[first], &self.routes[second]);
+        let have_no_rules = first.rules.is_none() && second.rules.is_none();
+        // Two redirects may lead to different places.
+        have_no_rules && first.action == second.action && first.action != Action::Redirect
     }
 
     /// Finds the route for one reading of a path; combined with a route that members bring, if both apply.
@@ -412,13 +409,13 @@ impl RouteTable {
         if !self.has_found || !self.routes[best].config.found {
             return Some(best);
         }
-        let of_file = self.find_except(wanted, path, |index| self.routes[index].config.found);
-        Some(of_file.map_or(best, |of_file| {
-            self.joined
-                .get(&(best, of_file))
-                .copied()
-                .unwrap_or(of_file)
-        }))
+        let is_found = |index: usize| self.routes[index].config.found;
+        let Some(of_file) = self.find_except(wanted, path, is_found) else {
+            return Some(best);
+        };
+        // Without a combined route the two have nothing in common, and the file wins.
+        let joined = self.joined.get(&(best, of_file));
+        Some(joined.copied().unwrap_or(of_file))
     }
 
     /// The most specific route except those for which `without` is true. Routes that members bring rank like routes
@@ -445,7 +442,7 @@ impl RouteTable {
         takes: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let excludes = |index: usize| self.routes[index].exclude.iter().any(|it| it.has(path));
-        let asked = RouteLookup {
+        let lookup = RouteLookup {
             path,
             with_parameters: wanted.with_parameters.unwrap_or(path),
             listener: wanted.listener,
@@ -454,7 +451,7 @@ impl RouteTable {
         };
         let find = |tree: &Tree| {
             let before_regex = |index: usize| self.routes[index].config.before_regex;
-            tree.find(&asked, |index| self.routes[index].rank, before_regex)
+            tree.find(&lookup, |index| self.routes[index].rank, before_regex)
         };
         let of_host = match wanted.host.map(Host::new) {
             Some(Host::Name(name)) => self.find_by_name(name, find),
@@ -464,19 +461,30 @@ impl RouteTable {
         of_host.or_else(|| find(&self.any))
     }
 
+    /// The route for a host: by its name, or else by the longest domain above it.
     fn find_by_name(&self, name: &[u8], find: impl Fn(&Tree) -> Option<usize>) -> Option<usize> {
-        self.names.get(name).and_then(&find).or_else(|| {
-            // The longest domain first.
-            let mut domains = self
-                .domain_labels
-                .iter()
-                .filter_map(|&labels| above(name, labels));
-            domains.find_map(|domain| self.domains.get(domain).and_then(&find))
+        if let Some(index) = self.names.get(name).and_then(&find) {
+            return Some(index);
+        }
+        self.domain_labels.iter().find_map(|&labels| {
+            let domain = above(name, labels)?;
+            self.domains.get(domain).and_then(&find)
         })
     }
 }
 
 impl Route {
+    fn new(config: &RouteConfig, action: Action) -> Self {
+        Self {
+            action,
+            rules: Rules::new(config).map(Box::new),
+            captures: config.regex.is_some() && uses_captures(config),
+            rank: Rank::of_route(config),
+            exclude: config.exclude.iter().map(ExcludedPaths::new).collect(),
+            config: config.clone(),
+        }
+    }
+
     /// This route with the activations of `other` added, which further restrict members.
     fn lessened(&self, other: &Self) -> Self {
         let mut route = self.clone();
@@ -491,22 +499,20 @@ impl Route {
 
 /// Whether the rules or the target of a route name what its expression captures.
 fn uses_captures(route: &RouteConfig) -> bool {
-    let by_target = match &route.target {
-        RouteTarget::Redirect(redirect) => redirect.to.names_captures(),
-        RouteTarget::Upstream(_)
-        | RouteTarget::Split(_)
-        | RouteTarget::Status(_)
-        | RouteTarget::Files => false,
+    if let RouteTarget::Redirect(redirect) = &route.target
+        && redirect.to.names_captures()
+    {
+        return true;
+    }
+    let Some(rules) = &route.rules else {
+        return false;
     };
-    by_target
-        || route.rules.as_ref().is_some_and(|rules| {
-            let of_responses = rules.response_headers.iter().map(|rule| &rule.change);
-            let fields = rules.request_headers.iter().chain(of_responses);
-            let templates = fields
-                .filter_map(FieldRule::template)
-                .chain(&rules.new_path);
-            templates.into_iter().any(Template::names_captures)
-        })
+    let of_responses = rules.response_headers.iter().map(|rule| &rule.change);
+    let fields = rules.request_headers.iter().chain(of_responses);
+    let mut templates = fields
+        .filter_map(FieldRule::template)
+        .chain(&rules.new_path);
+    templates.any(Template::names_captures)
 }
 
 /// Whether a route matches every request.
@@ -519,10 +525,10 @@ fn takes_every_request(route: &RouteConfig) -> bool {
 
 /// The last `labels` labels of a name, with the dot before them; `None` if the name does not have more labels.
 fn above(name: &[u8], labels: usize) -> Option<&[u8]> {
-    let dots = (1..name.len()).rev().filter(|&at| name[at] == b'.');
-    dots.take(labels)
-        .nth(labels.checked_sub(1)?)
-        .map(|at| &name[at..])
+    // A dot at the beginning has no label before it.
+    let dots_from_end = (1..name.len()).rev().filter(|&index| name[index] == b'.');
+    let dot = dots_from_end.take(labels).nth(labels.checked_sub(1)?)?;
+    Some(&name[dot..])
 }
 
 /// A host in a form that can be compared: an IPv6 address has many spellings.
@@ -536,9 +542,10 @@ impl<'a> Host<'a> {
     /// Parses a host in lower case; an IPv6 address is in brackets.
     fn new(host: &'a [u8]) -> Self {
         let inner = host.strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
-        inner
-            .and_then(|inner| std::str::from_utf8(inner).ok()?.parse().ok())
-            .map_or(Self::Name(host), Self::Ipv6)
+        match inner.and_then(|inner| std::str::from_utf8(inner).ok()?.parse().ok()) {
+            Some(address) => Self::Ipv6(address),
+            None => Self::Name(host),
+        }
     }
 }
 

@@ -66,12 +66,14 @@ impl Rules {
 
     /// Looks up the indices of the members that the rules name.
     pub(super) fn resolve(&mut self, member: impl Fn(&str) -> Option<usize>) {
-        let of = |wanted: Activation| {
+        let members_with = |wanted: Activation| {
             let activations = self.config.activation.iter();
             let named = activations.filter(move |(_, activation)| *activation == wanted);
             named.filter_map(|(name, _)| member(name)).collect()
         };
-        (self.stopped, self.drained) = (of(Activation::Stopped), of(Activation::Drain));
+        let stopped = members_with(Activation::Stopped);
+        self.drained = members_with(Activation::Drain);
+        self.stopped = stopped;
     }
 
     /// Looks up the index of the cache that the rules name.
@@ -185,11 +187,10 @@ impl Rules {
     /// The tunnel that a request asks for; `None`: it asks for none, or the route does not allow it.
     pub(crate) fn tunnel(&self, head: &RequestHead) -> Option<TunnelRequest<'_>> {
         let token = tunnel_request::asked(&self.config.upgrade, head)?;
-        let idle = self.config.tunnel_idle_timeout;
-        let idle = idle.unwrap_or(TUNNEL_IDLE_TIMEOUT);
+        let idle_timeout = self.config.tunnel_idle_timeout;
         Some(TunnelRequest {
             token,
-            idle,
+            idle: idle_timeout.unwrap_or(TUNNEL_IDLE_TIMEOUT),
             opened: None,
         })
     }
@@ -249,8 +250,8 @@ fn changes_responses(config: &RouteRules) -> bool {
         cors: _,
         error_pages: _,
     } = config;
-    let turns_back = rewrite.as_ref().is_some_and(|it| it.reverse);
-    turns_back
+    let reverses_paths = rewrite.as_ref().is_some_and(|rewrite| rewrite.reverse);
+    reverses_paths
         || compress.is_some()
         || *cookie_flags != CookieFlags::default()
         || !response_headers.is_empty()
@@ -270,9 +271,9 @@ fn digest(route: &RouteConfig, config: &RouteRules) -> Digits {
     let text =
         format!("{rewrite:?} {new_path:?} {forward_host:?} {request_headers:?} {expression:?}");
     let digest = Sha256::digest(text.as_bytes());
-    std::array::from_fn(|at| {
-        let byte = digest[at / 2];
-        let half = if at % 2 == 0 { byte >> 4 } else { byte & 15 };
+    std::array::from_fn(|index| {
+        let byte = digest[index / 2];
+        let half = if index % 2 == 0 { byte >> 4 } else { byte & 15 };
         b"0123456789abcdef"[usize::from(half)]
     })
 }

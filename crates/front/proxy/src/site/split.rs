@@ -11,13 +11,12 @@ impl Split {
     /// Makes the shares of these upstreams and weights. At least one weight is above 0.
     pub(super) fn new(parts: impl IntoIterator<Item = (usize, u32)>) -> Self {
         let mut sum = 0;
-        let end = |(upstream, weight): (usize, u32)| {
+        let mut ends = Vec::new();
+        for (upstream, weight) in parts {
             sum += u64::from(weight);
-            (upstream, sum)
-        };
-        Self {
-            ends: parts.into_iter().map(end).collect(),
+            ends.push((upstream, sum));
         }
+        Self { ends: ends.into() }
     }
 
     /// The indices of the upstreams.
@@ -29,14 +28,13 @@ impl Split {
     /// upstream gets its share of any longer series.
     pub(crate) fn pick(&self, number: u64) -> usize {
         let sum = self.ends.last().map_or(0, |(_, end)| *end);
+        // `number` as a part of 2^64 becomes the same part of `sum`, and so is below the last end.
         let place = (u128::from(number) * u128::from(sum)) >> 64;
-        let of_place = |(_, end): &&(usize, u64)| place < u128::from(*end);
-        let found = self
-            .ends
-            .iter()
-            .find(of_place)
-            .or_else(|| self.ends.first());
-        found.map_or(0, |(upstream, _)| *upstream)
+        let mut ends = self.ends.iter();
+        let found = ends.find(|(_, end)| place < u128::from(*end));
+        found
+            .or(self.ends.first())
+            .map_or(0, |(upstream, _)| *upstream)
     }
 }
 

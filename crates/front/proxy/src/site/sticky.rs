@@ -41,10 +41,10 @@ impl Sticky {
             separator: sticky.separator,
             force: sticky.force,
         };
-        let own = sticky.set_cookie.as_ref();
+        let own_cookie = sticky.set_cookie.as_ref();
         Some(Self {
             affinity: Affinity::new(rules, homes),
-            own_cookie: own.map(|own| OwnCookie::new(own, config)),
+            own_cookie: own_cookie.map(|cookie| OwnCookie::new(cookie, config)),
             response_cookies: ResponseCookies::new(sticky, config),
             config: sticky.clone(),
         })
@@ -81,12 +81,13 @@ impl Sticky {
             .map(|(name, value)| ("cookie", name, value));
         let parameters = pairs::parameters(&head.target.path, &self.config.parameters)
             .map(|(name, value)| ("path parameter", name, value));
+        // One type for both orders: one of the two is empty.
         let (before, after) = match self.config.first {
             IdFirst::Cookie => (None, Some(parameters)),
             IdFirst::Path => (Some(parameters), None),
         };
-        let before = before.into_iter().flatten();
-        let ids = before.chain(cookies).chain(after.into_iter().flatten());
+        let cookies_and_before = before.into_iter().flatten().chain(cookies);
+        let ids = cookies_and_before.chain(after.into_iter().flatten());
         ids.filter(|(_, _, value)| !value.is_empty())
     }
 }

@@ -30,25 +30,25 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct Table {
     /// The members and weights from which the table was built.
-    made_of: Vec<(usize, u32)>,
+    weights: Vec<(usize, u32)>,
     keys: Maglev,
 }
 
 impl Table {
-    fn new(made_of: Vec<(usize, u32)>, members: &[Member]) -> Self {
-        let named = made_of
+    fn new(weights: Vec<(usize, u32)>, members: &[Member]) -> Self {
+        let named = weights
             .iter()
             .map(|&(member, weight)| (members[member].name(), weight));
         Self {
             keys: Maglev::new(named),
-            made_of,
+            weights,
         }
     }
 }
 
 impl Turns {
     pub(super) fn new(config: &UpstreamConfig, members: &[Member], workers: usize) -> Self {
-        Self::following(&[], config, members, workers)
+        Self::build(&[], config, members, workers)
     }
 
     /// Builds the schedules of the same upstream for members with other controls.
@@ -59,38 +59,37 @@ impl Turns {
         workers: usize,
     ) -> Self {
         let known = self.tables.as_deref().unwrap_or_default();
-        Self::following(known, config, members, workers)
+        Self::build(known, config, members, workers)
     }
 
     /// Builds the schedules, and reuses the tables in `known` that have the same members and weights.
-    fn following(
+    fn build(
         known: &[Arc<Table>],
         config: &UpstreamConfig,
         members: &[Member],
         workers: usize,
     ) -> Self {
-        let distance = |member: &Member| member.controls.distance;
-        let mut distances: Vec<u32> = members.iter().map(distance).collect();
+        let all_distances = members.iter().map(|member| member.controls.distance);
+        let mut distances: Vec<u32> = all_distances.collect();
         distances.sort_unstable();
         distances.dedup();
         let mut tiers = vec![Vec::new(); distances.len()];
         let mut places = Vec::with_capacity(members.len());
-        for (member, own) in members.iter().enumerate() {
-            let tier = distances.partition_point(|&distance| distance < own.controls.distance);
+        for (index, member) in members.iter().enumerate() {
+            let tier = distances.partition_point(|&it| it < member.controls.distance);
             places.push((tier, tiers[tier].len()));
-            tiers[tier].push(member);
+            tiers[tier].push(index);
         }
         let schedule = |tier: &Vec<usize>| {
             let weights = tier.iter().map(|&member| members[member].controls.weight);
             Schedule::new(config.policy, weights, fastrand::u64(..))
         };
         let table = |tier: &Vec<usize>| {
-            let weighed = |&member: &usize| (member, members[member].controls.weight);
-            let made_of: Vec<(usize, u32)> = tier.iter().map(weighed).collect();
-            let same = known.iter().find(|table| table.made_of == made_of);
-            match same {
+            let with_weight = |&member: &usize| (member, members[member].controls.weight);
+            let weights: Vec<(usize, u32)> = tier.iter().map(with_weight).collect();
+            match known.iter().find(|table| table.weights == weights) {
                 Some(same) => Arc::clone(same),
-                None => Arc::new(Table::new(made_of, members)),
+                None => Arc::new(Table::new(weights, members)),
             }
         };
         let hashes = config.policy == Policy::Hash;
@@ -114,16 +113,15 @@ impl Turns {
         key: Option<Key>,
         now: Instant,
     ) -> Option<usize> {
-        let now = now.saturating_duration_since(self.built);
-        self.first(
-            worker,
-            members,
-            tried,
-            |schedule, asked, tried, tier| match self.table(key, tier) {
-                Some((key, table)) => table.pick(key, |place| share(asked, place, tried)),
-                None => schedule.pick(asked, tried, now),
-            },
-        )
+        let since_built = now.saturating_duration_since(self.built);
+        let pick =
+            |schedule: &mut Schedule, of_tier: &TierMembers<'_>, tried: &[usize], tier| match self
+                .table(key, tier)
+            {
+                Some((key, table)) => table.pick(key, |place| share(of_tier, place, tried)),
+                None => schedule.pick(of_tier, tried, since_built),
+            };
+        self.first(worker, members, tried, pick)
     }
 
     /// Picks as [`Self::pick`] does, but only among the members in `among`.
@@ -135,17 +133,14 @@ impl Turns {
         tried: &[usize],
         key: Option<Key>,
     ) -> Option<usize> {
-        self.first(worker, members, tried, |schedule, asked, tried, tier| {
-            let among = self.locals(among, tier);
+        self.first(worker, members, tried, |schedule, of_tier, tried, tier| {
+            let places = self.places_in(tier, among);
             match self.table(key, tier) {
-                Some((key, table)) => table.pick(key, |place| {
-                    if among.contains(&place) {
-                        share(asked, place, tried)
-                    } else {
-                        0
-                    }
+                Some((key, table)) => table.pick(key, |place| match places.contains(&place) {
+                    true => share(of_tier, place, tried),
+                    false => 0,
                 }),
-                None => schedule.pick_among(asked, &among, tried),
+                None => schedule.pick_among(of_tier, &places, tried),
             }
         })
     }
@@ -158,12 +153,12 @@ impl Turns {
     /// Tells the schedule that a member got a request by its session.
     pub(super) fn note(&self, worker: usize, members: &[Member], member: usize) {
         let (tier, place) = self.places[member];
-        let asked = TierMembers {
+        let of_tier = TierMembers {
             members,
             tier: &self.tiers[tier],
             suspects: true,
         };
-        self.lock(worker)[tier].note(&asked, place);
+        self.lock(worker)[tier].note(&of_tier, place);
     }
 
     /// The first member that `pick` picks by the worker's schedules, in the order of [`Self::in_order`].
@@ -175,9 +170,9 @@ impl Turns {
         mut pick: impl FnMut(&mut Schedule, &TierMembers<'_>, &[usize], usize) -> Option<usize>,
     ) -> Option<usize> {
         let mut schedules = self.lock(worker);
-        self.in_order(members, tried, |asked, tried, tier| {
-            let place = pick(&mut schedules[tier], asked, tried, tier)?;
-            Some(asked.tier[place])
+        self.in_order(members, tried, |of_tier, tried, tier| {
+            let place = pick(&mut schedules[tier], of_tier, tried, tier)?;
+            Some(of_tier.tier[place])
         })
     }
 
@@ -193,31 +188,28 @@ impl Turns {
         tried: &[usize],
         key: Option<Key>,
     ) -> Vec<(usize, u64)> {
-        let foreseen = self.in_order(members, tried, |asked, tried, tier| {
-            let among = among.map(|among| self.locals(among, tier));
+        let foreseen = self.in_order(members, tried, |of_tier, tried, tier| {
+            let allowed = among.map(|among| self.places_in(tier, among));
             let fits = |place: usize| {
-                let wanted = among.as_ref().is_none_or(|among| among.contains(&place));
-                wanted && !tried.contains(&place)
+                let is_allowed = allowed.as_ref().is_none_or(|it| it.contains(&place));
+                is_allowed && !tried.contains(&place)
             };
-            let fitting = match self.table(key, tier) {
+            let mut fitting = match self.table(key, tier) {
                 Some((key, table)) => {
-                    let share = |place| if fits(place) { asked.share(place) } else { 0 };
-                    table
-                        .pick(key, share)
-                        .map(|place| (place, 1))
-                        .into_iter()
-                        .collect()
+                    let share = |place| if fits(place) { of_tier.share(place) } else { 0 };
+                    Vec::from_iter(table.pick(key, share).map(|place| (place, 1)))
                 }
                 None => {
-                    let places = (0..asked.tier.len()).filter(|&place| fits(place));
+                    let places = (0..of_tier.tier.len()).filter(|&place| fits(place));
                     let schedules = self.lock(0);
-                    schedules[tier].foresee(asked, places, among.is_some())
+                    schedules[tier].foresee(of_tier, places, allowed.is_some())
                 }
             };
-            (!fitting.is_empty()).then(|| {
-                let member = |(place, weight): (usize, u64)| (asked.tier[place], weight);
-                fitting.into_iter().map(member).collect::<Vec<_>>()
-            })
+            for (place, _) in &mut fitting {
+                // The member in that place.
+                *place = of_tier.tier[*place];
+            }
+            Some(fitting).filter(|fitting| !fitting.is_empty())
         });
         foreseen.unwrap_or_default()
     }
@@ -230,16 +222,16 @@ impl Turns {
         mut ask: impl FnMut(&TierMembers<'_>, &[usize], usize) -> Option<T>,
     ) -> Option<T> {
         for suspects in [false, true] {
-            for (index, tier) in self.tiers.iter().enumerate() {
-                let asked = TierMembers {
+            for (tier_index, tier) in self.tiers.iter().enumerate() {
+                let of_tier = TierMembers {
                     members,
                     tier,
                     suspects,
                 };
                 // With a single tier, a member's place equals its index.
-                let locals = (self.tiers.len() > 1).then(|| self.locals(tried, index));
-                let tried = locals.as_deref().unwrap_or(tried);
-                let answer = ask(&asked, tried, index);
+                let places = (self.tiers.len() > 1).then(|| self.places_in(tier_index, tried));
+                let tried_places = places.as_deref().unwrap_or(tried);
+                let answer = ask(&of_tier, tried_places, tier_index);
                 if answer.is_some() {
                     return answer;
                 }
@@ -249,10 +241,15 @@ impl Turns {
     }
 
     /// For those of `members` that belong to this tier, their places in it.
-    fn locals(&self, members: &[usize], tier: usize) -> Vec<usize> {
-        let places = members.iter().map(|&member| self.places[member]);
-        let inside = places.filter(|(its, _)| *its == tier);
-        inside.map(|(_, place)| place).collect()
+    fn places_in(&self, tier: usize, members: &[usize]) -> Vec<usize> {
+        let mut places = Vec::with_capacity(members.len());
+        for &member in members {
+            let (own_tier, place) = self.places[member];
+            if own_tier == tier {
+                places.push(place);
+            }
+        }
+        places
     }
 
     fn lock(&self, worker: usize) -> MutexGuard<'_, Box<[Schedule]>> {
@@ -292,11 +289,11 @@ impl Members for TierMembers<'_> {
 }
 
 /// A member's share of the load, in percent of its weight; 0 if it is in `tried`.
-fn share(asked: &TierMembers<'_>, place: usize, tried: &[usize]) -> u8 {
+fn share(of_tier: &TierMembers<'_>, place: usize, tried: &[usize]) -> u8 {
     if tried.contains(&place) {
         0
     } else {
-        asked.share(place)
+        of_tier.share(place)
     }
 }
 

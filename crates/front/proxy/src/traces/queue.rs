@@ -77,6 +77,7 @@ impl Queue {
             return self.count(SpanResult::Dropped, 1);
         }
         state.spans.push(span);
+        // The first span wakes a thread that waits for any, a whole batch one that gathers.
         if state.spans.len() == 1 || state.spans.len() == BATCH_MAX {
             self.news.notify_one();
         }
@@ -138,11 +139,8 @@ impl Queue {
 
     /// Waits before the next attempt to send; ends early if the queue is closed.
     pub(super) fn pause(&self, pause: Duration) {
-        let state = self.lock();
-        let waited = self
-            .news
-            .wait_timeout_while(state, pause, |state| state.end.is_none());
-        drop(waited);
+        let is_open = |state: &mut QueueState| state.end.is_none();
+        drop(self.news.wait_timeout_while(self.lock(), pause, is_open));
     }
 
     /// The time that is left to send what waits; `None`: as long as it takes, since the front does not end.

@@ -24,8 +24,8 @@ use crate::traces::span::Attribute;
 /// # Errors
 /// The thread cannot be started.
 pub(super) fn start(queue: Arc<Queue>, config: Arc<ArcSwap<TraceConfig>>) -> io::Result<()> {
-    let name = thread::Builder::new().name("traces".to_owned());
-    name.spawn(move || {
+    let builder = thread::Builder::new().name("traces".to_owned());
+    builder.spawn(move || {
         let mut sender = SpanSender {
             queue: &queue,
             config: &config,
@@ -66,6 +66,7 @@ impl fmt::Display for SendError {
 }
 
 impl SpanSender<'_> {
+    /// Sends batches until the queue is closed and empty, and counts what became of the spans.
     fn run(&mut self) {
         while let Some(spans) = self.queue.next_batch() {
             let (refused, result) = match self.deliver(&spans) {
@@ -111,17 +112,16 @@ impl SpanSender<'_> {
 
     /// Sends a batch once. A connection that stood idle may have been closed: then a new one is tried at once.
     fn send(&mut self, to: &Address, body: &[u8], time: Duration) -> Result<usize, SendError> {
-        let known = self.connection.take().filter(|(known, _)| known == to);
-        let asked = match known {
-            Some((_, client)) => self.ask(to, client, body, time),
-            None => Err(io::ErrorKind::NotConnected.into()),
-        };
-        let answer = match asked {
-            Err(error) if error.kind() != io::ErrorKind::TimedOut => {
+        let known = self.connection.take().filter(|(address, _)| address == to);
+        let by_known = known.map(|(_, client)| self.ask(to, client, body, time));
+        let answer = match by_known {
+            Some(Ok(answer)) => Ok(answer),
+            // The collector was there, and is asked again after a pause.
+            Some(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+            Some(Err(_)) | None => {
                 let client = connect(to, time).map_err(SendError::Unanswered)?;
                 self.ask(to, client, body, time)
             }
-            asked => asked,
         };
         let (head, text) = answer.map_err(SendError::Unanswered)?;
         judge(&head, &text)
@@ -158,8 +158,8 @@ impl SpanSender<'_> {
 
     /// Logs that the collector begins to take no spans, or takes them again.
     fn note(&self, to: &Address, error: Option<&SendError>) {
-        let told = error.map(|error| format!("the collector of spans at {to}: {error}"));
-        if !self.queue.set_trouble(to, told) {
+        let trouble = error.map(|error| format!("the collector of spans at {to}: {error}"));
+        if !self.queue.set_trouble(to, trouble) {
             return;
         }
         match error {
@@ -180,14 +180,14 @@ fn connect(to: &Address, time: Duration) -> io::Result<BlockingClient> {
             return BlockingClient::connect(&ServerAddress::Unix(path.clone()), time);
         }
     };
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in (host, port).to_socket_addrs()?.take(ADDRESSES_MAX) {
         match BlockingClient::connect(&ServerAddress::Tcp(address), time) {
             Ok(client) => return Ok(client),
-            Err(error) => last = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(last)
+    Err(last_error)
 }
 
 /// What the collector's answer says: how many spans it refused, or why it took none (OTLP, "OTLP/HTTP Response").

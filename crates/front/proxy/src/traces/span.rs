@@ -69,15 +69,11 @@ impl Span {
             None => (trace.span, trace.parent, SERVER),
             Some(number) => (trace.attempt(number), Some(trace.span), CLIENT),
         };
-        let Period {
-            exchange,
-            began,
-            ended,
-        } = period;
-        let nanos = |at: Instant| {
-            let since_epoch = exchange.time.duration_since(SystemTime::UNIX_EPOCH);
-            let after = at.saturating_duration_since(exchange.instant);
-            (since_epoch.unwrap_or_default() + after).as_nanos()
+        // Both times are measured from the beginning of the exchange, so that the clock of the day may be set meanwhile.
+        let nanos = |instant: Instant| {
+            let began_at = period.exchange.time.duration_since(SystemTime::UNIX_EPOCH);
+            let after = instant.saturating_duration_since(period.exchange.instant);
+            (began_at.unwrap_or_default() + after).as_nanos()
         };
         Self {
             trace_id: trace.id.digits(),
@@ -85,8 +81,8 @@ impl Span {
             parent_span_id: parent.map(SpanId::digits),
             name,
             kind,
-            start_time_unix_nano: nanos(began).to_string(),
-            end_time_unix_nano: nanos(ended).to_string(),
+            start_time_unix_nano: nanos(period.began).to_string(),
+            end_time_unix_nano: nanos(period.ended).to_string(),
             attributes: Vec::new(),
             status: None,
         }

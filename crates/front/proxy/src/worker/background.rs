@@ -18,15 +18,15 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Background {
     orders: mpsc::Sender<Order>,
     /// The receiving end of the queue; `None` once the event loop has taken it.
-    ordered: Mutex<Option<mpsc::Receiver<Order>>>,
+    queue: Mutex<Option<mpsc::Receiver<Order>>>,
 }
 
 impl Default for Background {
     fn default() -> Self {
-        let (orders, ordered) = mpsc::channel(ORDERS_MAX);
+        let (orders, queue) = mpsc::channel(ORDERS_MAX);
         Self {
             orders,
-            ordered: Mutex::new(Some(ordered)),
+            queue: Mutex::new(Some(queue)),
         }
     }
 }
@@ -49,14 +49,14 @@ impl Background {
     }
 
     fn take(&self) -> Option<mpsc::Receiver<Order>> {
-        let mut ordered = lock(&self.ordered);
-        ordered.take()
+        let mut queue = lock(&self.queue);
+        queue.take()
     }
 }
 
 /// Runs a worker's background tasks until this future is dropped.
 pub(crate) async fn run(worker: Arc<Worker>) {
-    let Some(mut ordered) = worker.background().take() else {
+    let Some(mut queue) = worker.background().take() else {
         return;
     };
     let mut tasks = JoinSet::new();
@@ -64,7 +64,7 @@ pub(crate) async fn run(worker: Arc<Worker>) {
         tokio::select! {
             biased;
             Some(_) = tasks.join_next() => {}
-            order = ordered.recv() => match order {
+            order = queue.recv() => match order {
                 Some(make) => drop(tasks.spawn(make(Arc::clone(&worker)))),
                 None => return,
             },

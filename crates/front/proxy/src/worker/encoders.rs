@@ -10,11 +10,11 @@ pub(crate) struct EncoderMemory(Arc<AtomicU64>);
 impl EncoderMemory {
     /// Reserves `bytes` for an encoder; `None` if all encoders would then hold more than `max`.
     pub(crate) fn reserve(&self, bytes: u64, max: u64) -> Option<ReservedMemory> {
-        let add = |held: u64| held.checked_add(bytes).filter(|held| *held <= max);
-        let (order, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-        self.0.fetch_update(order, failed, add).ok()?;
+        let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= max);
+        let (order, failed_order) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.0.fetch_update(order, failed_order, add).ok()?;
         Some(ReservedMemory {
-            of: Arc::clone(&self.0),
+            held: Arc::clone(&self.0),
             bytes,
         })
     }
@@ -28,13 +28,14 @@ impl EncoderMemory {
 /// The memory of one encoder; dropping this releases it.
 #[derive(Debug)]
 pub(crate) struct ReservedMemory {
-    of: Arc<AtomicU64>,
+    /// The bytes that all encoders hold.
+    held: Arc<AtomicU64>,
     bytes: u64,
 }
 
 impl Drop for ReservedMemory {
     fn drop(&mut self) {
-        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -143,9 +143,9 @@ impl FailureLog {
     pub(crate) fn is_news(&self, token: &'static str, now: Tick) -> bool {
         let mut logged = lock(&self.logged);
         match logged.iter_mut().find(|(known, _)| *known == token) {
-            Some((_, at)) if now < *at + LOG_PERIOD => false,
-            Some((_, at)) => {
-                *at = now;
+            Some((_, last)) if now < *last + LOG_PERIOD => false,
+            Some((_, last)) => {
+                *last = now;
                 true
             }
             None => {
@@ -170,13 +170,15 @@ impl Open<'_> {
 
     /// Records that the client has sent a whole ClientHello. That counts as a step; parts of one do not.
     pub(crate) fn heard(&mut self) {
-        if std::mem::take(&mut self.silent) {
-            let mut state = self.handshakes.lock();
-            // If it was given up meanwhile, it stays so.
-            if let Some(waker) = state.silent.remove(&self.number) {
-                self.number = state.next_number();
-                state.greeted.insert(self.number, waker);
-            }
+        if !self.silent {
+            return;
+        }
+        self.silent = false;
+        let mut state = self.handshakes.lock();
+        // If it was given up meanwhile, it stays so.
+        if let Some(waker) = state.silent.remove(&self.number) {
+            self.number = state.next_number();
+            state.greeted.insert(self.number, waker);
         }
     }
 
@@ -188,6 +190,7 @@ impl Open<'_> {
                 waker.clone_from(cx.waker());
                 return Poll::Pending;
             }
+            // `refill` has taken it out of `waiting`, and so has given it a turn.
             self.place = None;
             return Poll::Ready(());
         }

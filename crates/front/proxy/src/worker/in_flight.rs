@@ -100,11 +100,11 @@ impl InFlight {
     pub(crate) fn slowest(&self, count: usize) -> (Vec<Sight>, usize) {
         let used = self.used.load(Ordering::Acquire);
         let slots = (0..used).filter_map(|index| self.slot(index));
-        let mut all: Vec<Sight> = slots.filter_map(RequestSlot::read).collect();
-        let total = all.len();
-        all.sort_unstable_by_key(|sight| u64::from(sight.began));
-        all.truncate(count);
-        (all, total)
+        let mut sights: Vec<Sight> = slots.filter_map(RequestSlot::read).collect();
+        let total = sights.len();
+        sights.sort_unstable_by_key(|sight| u64::from(sight.began));
+        sights.truncate(count);
+        (sights, total)
     }
 
     /// How many requests since the start had no slot.
@@ -180,8 +180,8 @@ impl RequestSlot {
         self.version
             .store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
-        let path = head.target.path.split(|&byte| byte == b';').next();
-        let path = path.unwrap_or_default();
+        let before_parameters = head.target.path.split(|&byte| byte == b';').next();
+        let path = before_parameters.unwrap_or_default();
         let length = u32::try_from(path.len()).unwrap_or(u32::MAX);
         self.path_length.store(length, Ordering::Relaxed);
         for (word, bytes) in self.path.iter().zip(path.chunks(8)) {
@@ -206,7 +206,7 @@ impl RequestSlot {
         let length = self.path_length.load(Ordering::Relaxed);
         let words = self.path.iter().map(|word| word.load(Ordering::Relaxed));
         let mut path: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-        let method = self.method.load(Ordering::Relaxed).to_le_bytes();
+        let padded_method = self.method.load(Ordering::Relaxed).to_le_bytes();
         let id = RequestId::from_number(self.id.load(Ordering::Relaxed));
         let began = Tick::from(self.began.load(Ordering::Relaxed));
         let backend = self.backend.load(Ordering::Relaxed);
@@ -215,13 +215,13 @@ impl RequestSlot {
             return None;
         }
         path.truncate(usize::try_from(length).unwrap_or(usize::MAX));
-        let method = method.split(|&byte| byte == 0).next().unwrap_or_default();
+        let method = padded_method.split(|&byte| byte == 0).next();
         Some(Sight {
             id,
             began,
             backend,
             phase,
-            method: String::from_utf8_lossy(method).into_owned(),
+            method: String::from_utf8_lossy(method.unwrap_or_default()).into_owned(),
             is_cut: length as usize > PATH_MAX,
             path: String::from_utf8_lossy(&path).into_owned(),
         })
@@ -270,6 +270,7 @@ fn word_of(bytes: &[u8]) -> u64 {
 /// Returns the block of a slot and the slot's index in that block.
 fn place(index: u32) -> (usize, usize) {
     let block = (index / FIRST_BLOCK + 1).ilog2();
+    // The number of slots in the blocks before it.
     let before = FIRST_BLOCK * ((1 << block) - 1);
     (block as usize, (index - before) as usize)
 }

@@ -12,7 +12,7 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
     for (family, value) in BACKEND_FAMILIES {
         let mut samples = page.family(family);
         for status in backends {
-            samples.sample(&[&status.upstream, &status.backend], value(status));
+            samples.sample(&labels(status), value(status));
         }
     }
     for (family, sums) in HISTOGRAMS {
@@ -25,7 +25,7 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
     let mut shares = page.family(&BACKEND_SHARE);
     for status in backends {
         let share = f64::from(status.counts.share) / 100.0;
-        shares.sample(&[&status.upstream, &status.backend], share);
+        shares.sample(&labels(status), share);
     }
     let mut ages = page.family(&BACKEND_NAME_AGE);
     for status in backends {
@@ -35,9 +35,10 @@ pub(super) fn render(page: &mut Exposition, backends: &[BackendStatus]) {
     }
     let mut probes = page.family(&BACKEND_PROBES);
     for status in backends {
-        let of = |outcome| [status.upstream.as_str(), status.backend.as_str(), outcome];
-        probes.sample(&of("answered"), status.counts.probes_answered);
-        probes.sample(&of("failed"), status.counts.probes_failed);
+        let [upstream, backend] = labels(status);
+        let counts = &status.counts;
+        probes.sample(&[upstream, backend, "answered"], counts.probes_answered);
+        probes.sample(&[upstream, backend, "failed"], counts.probes_failed);
     }
 }
 

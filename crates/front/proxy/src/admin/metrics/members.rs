@@ -121,10 +121,10 @@ pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
             messages.sample(&[&view.upstream, command], count);
         }
     }
-    let mut refused = page.family(&REFUSED_MESSAGES);
+    let mut refused_messages = page.family(&REFUSED_MESSAGES);
     for view in views {
         for (reason, count) in &view.counts.refused_messages {
-            refused.sample(&[&view.upstream, reason], count);
+            refused_messages.sample(&[&view.upstream, reason], count);
         }
     }
     let mut refused = page.family(&REFUSED);

@@ -52,16 +52,17 @@ impl FillShare {
     pub(super) fn take(&self, bytes: u64, most: u64) -> bool {
         let FillRoom { taken, yielded, .. } = &*self.room;
         loop {
-            let before = taken.fetch_add(bytes, Ordering::Relaxed);
-            if before.saturating_add(bytes) <= most {
+            let taken_before = taken.fetch_add(bytes, Ordering::Relaxed);
+            if taken_before.saturating_add(bytes) <= most {
                 if self.yields {
                     yielded.fetch_add(bytes, Ordering::Relaxed);
                 }
                 return true;
             }
             taken.fetch_sub(bytes, Ordering::Relaxed);
-            let held = before.saturating_sub(yielded.load(Ordering::Relaxed));
-            if held.saturating_add(bytes) > most {
+            // The bytes that would still be taken if all fills that yield gave up theirs.
+            let unyielding = taken_before.saturating_sub(yielded.load(Ordering::Relaxed));
+            if unyielding.saturating_add(bytes) > most {
                 return false;
             }
             // The list is unlocked before the fill gives up its bytes: the fill may be about to leave the list, which

@@ -51,7 +51,7 @@ fn all_readers_get_all_of_it() {
     let (fill, body) = (fill(), pattern(100_000));
     let mut first = fill.read(true);
     assert!(first.poll_news(&cx).is_pending());
-    assert!(fill.begin(head(Some(100_000), true), MOST.1));
+    assert!(fill.begin(head(Some(100_000), true), MOST.fills_max));
     assert!(matches!(
         first.poll_news(&cx),
         Poll::Ready(FillNews::Head(_))
@@ -85,7 +85,7 @@ fn what_is_cut_is_seen_to_be_cut() {
     let cx = Context::from_waker(&waker);
     let fill = fill();
     let mut reader = fill.read(false);
-    fill.begin(head(Some(10), true), MOST.1);
+    fill.begin(head(Some(10), true), MOST.fills_max);
     fill.push(Bytes::from(pattern(5)), MOST).unwrap();
     let failure = FillFailure {
         status: StatusCode::BAD_GATEWAY,
@@ -104,7 +104,7 @@ fn what_is_not_stored_is_for_one_at_its_pace() {
     let cx = Context::from_waker(&waker);
     let fill = fill();
     let (mut first, second) = (fill.read(true), fill.read(false));
-    assert!(!fill.begin(head(None, false), MOST.1));
+    assert!(!fill.begin(head(None, false), MOST.fills_max));
     assert!(matches!(
         second.poll_news(&cx),
         Poll::Ready(FillNews::NotShared(_))
@@ -125,7 +125,7 @@ fn what_is_not_stored_is_not_wanted() {
     let fill = fill();
     fill.want();
     assert!(!fill.is_abandoned(), "it may be one to be stored");
-    fill.begin(head(None, false), MOST.1);
+    fill.begin(head(None, false), MOST.fills_max);
     assert!(fill.is_abandoned());
 }
 
@@ -137,7 +137,7 @@ fn the_front_does_not_wait_for_itself_for_ever() {
     let at = |seconds| Tick::START + Duration::from_secs(seconds);
     let passed = fill();
     let mut reader = passed.read(true);
-    passed.begin(head(None, false), MOST.1);
+    passed.begin(head(None, false), MOST.fills_max);
     assert_eq!(passed.idle_ends(at(1)), None);
     passed.push(Bytes::from(pattern(AHEAD_MAX)), MOST).unwrap();
     // Whenever it is looked at, the wait began when nothing more was taken.
@@ -149,7 +149,7 @@ fn the_front_does_not_wait_for_itself_for_ever() {
     // The front waits for the backend, which has timeouts of its own.
     let kept = fill();
     kept.want();
-    kept.begin(head(Some(10), true), MOST.1);
+    kept.begin(head(Some(10), true), MOST.fills_max);
     assert_eq!(kept.idle_ends(at(5)), None, "nobody reads it");
     let _reader = kept.read(false);
     assert_eq!(kept.idle_ends(at(6)), None);
@@ -162,10 +162,10 @@ fn a_body_that_turns_out_too_long_goes_on_for_the_one_that_asked() {
     let cx = Context::from_waker(&waker);
     let (fill, body) = (fill(), pattern(60_000));
     let (mut first, second) = (fill.read(true), fill.read(false));
-    assert!(fill.begin(head(None, true), MOST.1));
+    assert!(fill.begin(head(None, true), MOST.fills_max));
     let push = |from: usize, to: usize| {
         let data = Bytes::copy_from_slice(&body[from..to]);
-        fill.push(data, (50_000, MOST.1))
+        fill.push(data, limits(50_000, MOST.fills_max))
     };
     assert_eq!(push(0, 20_000), Ok(()));
     assert!(second.poll_news(&cx).is_pending());
@@ -194,8 +194,8 @@ fn what_is_received_is_bounded() {
     let long = new();
     assert!(long.begin(head(None, true), 1000));
     let piece = Bytes::from(pattern(600));
-    assert_eq!(long.push(piece.clone(), (2000, 1000)), Ok(()));
-    assert_eq!(long.push(piece, (2000, 1000)), Err("fills-max"));
+    assert_eq!(long.push(piece.clone(), limits(2000, 1000)), Ok(()));
+    assert_eq!(long.push(piece, limits(2000, 1000)), Err("fills-max"));
     assert_eq!(room.taken(), 0, "nobody reads it");
 }
 
@@ -207,14 +207,14 @@ fn what_goes_at_the_pace_of_a_client_makes_room() {
     assert!(known.begin(head(Some(600), true), 1000));
     assert!(long.begin(head(None, true), 1000));
     let piece = || Bytes::from(pattern(300));
-    assert_eq!(long.push(piece(), (2000, 1000)), Ok(()));
+    assert_eq!(long.push(piece(), limits(2000, 1000)), Ok(()));
     // The oldest goes first, and it may be the one that needs room.
-    assert_eq!(long.push(piece(), (2000, 1000)), Ok(()));
+    assert_eq!(long.push(piece(), limits(2000, 1000)), Ok(()));
     assert_eq!(
         (room.taken(), known.push(piece(), MOST)),
         (600, Err("fills-max"))
     );
-    assert_eq!(long.push(piece(), (2000, 700)), Err("fills-max"));
+    assert_eq!(long.push(piece(), limits(2000, 700)), Err("fills-max"));
     assert_eq!((room.taken(), long.collect_body()), (0, None));
     // One that is whole leaves, and none makes room for what has none.
     assert!(last.begin(head(Some(600), true), 1000));
@@ -256,7 +256,14 @@ fn a_body_is_compacted_to_full_blocks_and_stays_whole() {
     }
 }
 
-const MOST: (u64, u64) = (1 << 20, 1 << 20);
+const MOST: FillLimits = limits(1 << 20, 1 << 20);
+
+const fn limits(object_max: u64, fills_max: u64) -> FillLimits {
+    FillLimits {
+        object_max,
+        fills_max,
+    }
+}
 
 const TERMS: Terms = Terms {
     lifetime: 60,

@@ -43,25 +43,26 @@ impl DiscoveredMembers {
     /// are any.
     pub(crate) fn inherit(&self, records: Vec<MembersRecord>) -> bool {
         let now = self.origin.elapsed();
-        let mut all = self.lock();
-        let mut any = false;
+        let mut upstreams = self.lock();
+        let mut has_members = false;
         for record in records {
-            let Some(known) = all.get_mut(&record.upstream) else {
+            let Some(known) = upstreams.get_mut(&record.upstream) else {
                 continue;
             };
             let members = Members::from_records(record.members, now);
             known.nodes = Arc::new(NodeTable::from_records(record.nodes));
             if record.source == known.config.source.identity() {
                 known.members = members;
-                let good = |age| Instant::now().checked_sub(age).unwrap_or(self.origin);
-                known.good = record.good.map(good);
+                let time_of = |age| Instant::now().checked_sub(age).unwrap_or(self.origin);
+                known.good = record.good.map(time_of);
                 // The members are known, so the start need not wait for an answer.
                 known.answered = known.good.is_some();
             } else {
+                // They stay until the first answer of the new source.
                 known.members = members.superseded();
             }
-            any |= !known.members.is_empty();
+            has_members |= !known.members.is_empty();
         }
-        any
+        has_members
     }
 }

@@ -60,37 +60,32 @@ impl Expressions {
     }
 
     /// The first route whose expression matches and that takes the request. `*` is no path, so none matches it.
-    pub(super) fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
-        if !asked.path.starts_with(b"/") {
+    pub(super) fn find(&self, lookup: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        if !lookup.path.starts_with(b"/") {
             return None;
         }
         let Some(set) = &self.set else {
-            let matches = |it: &&ExpressionRoute| {
-                let path = if it.refuses_parameters {
-                    asked.with_parameters
-                } else {
-                    asked.path
+            let matches = |route: &&ExpressionRoute| {
+                let path = match route.refuses_parameters {
+                    true => lookup.with_parameters,
+                    false => lookup.path,
                 };
-                it.expression.matches(path)
+                route.expression.matches(path)
             };
             let mut matching = self.routes.iter().filter(matches);
-            return matching.find_map(|it| it.slot.find(asked));
+            return matching.find_map(|route| route.slot.find(lookup));
         };
-        let matching = set.matches(asked.path);
-        if asked.with_parameters == asked.path {
+        let matching = set.matches(lookup.path);
+        if lookup.with_parameters == lookup.path {
             let mut routes = matching.iter().map(|index| &self.routes[index]);
-            return routes.find_map(|it| it.slot.find(asked));
+            return routes.find_map(|route| route.slot.find(lookup));
         }
-        let with_parameters = set.matches(asked.with_parameters);
-        let matches = |(index, it): &(usize, &ExpressionRoute)| {
-            let matching = if it.refuses_parameters {
-                &with_parameters
-            } else {
-                &matching
-            };
-            matching.matched(*index)
+        let matching_with = set.matches(lookup.with_parameters);
+        let matches = |(index, route): &(usize, &ExpressionRoute)| match route.refuses_parameters {
+            true => matching_with.matched(*index),
+            false => matching.matched(*index),
         };
         let mut routes = self.routes.iter().enumerate().filter(matches);
-        routes.find_map(|(_, it)| it.slot.find(asked))
+        routes.find_map(|(_, route)| route.slot.find(lookup))
     }
 }

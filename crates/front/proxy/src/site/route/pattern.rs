@@ -48,31 +48,33 @@ impl Glob {
     /// Whether the pattern matches the whole path. The time is at most the product of both lengths.
     pub(crate) fn matches(&self, path: &[u8]) -> bool {
         let pattern = &self.0[..];
-        let (mut at, mut seen) = (0, 0);
-        // The place after the last star in the pattern, and the end of what that star matches so far.
+        let (mut next, mut position) = (0, 0);
+        // The place after the last star in the pattern, and the end in the path of what that star matches so far.
         let mut star: Option<(usize, usize)> = None;
-        while seen < path.len() {
-            match pattern.get(at) {
+        while position < path.len() {
+            let matches_one = match pattern.get(next) {
                 Some(b'*') => {
-                    star = Some((at + 1, seen));
-                    at += 1;
+                    next += 1;
+                    star = Some((next, position));
                     continue;
                 }
-                Some(b'?') if path[seen] != b'/' => {}
-                Some(byte) if *byte == path[seen] && *byte != b'?' => {}
-                _ => {
-                    let Some((behind, end)) = star else {
-                        return false;
-                    };
-                    star = Some((behind, end + 1));
-                    (at, seen) = (behind, end + 1);
-                    continue;
-                }
+                Some(b'?') => path[position] != b'/',
+                Some(byte) => *byte == path[position],
+                None => false,
+            };
+            if matches_one {
+                next += 1;
+                position += 1;
+                continue;
             }
-            at += 1;
-            seen += 1;
+            // Tries again from the last star, which then matches one character more.
+            let Some((after_star, end)) = star else {
+                return false;
+            };
+            star = Some((after_star, end + 1));
+            (next, position) = (after_star, end + 1);
         }
-        pattern[at..].iter().all(|byte| *byte == b'*')
+        pattern[next..].iter().all(|byte| *byte == b'*')
     }
 }
 

@@ -27,30 +27,33 @@ impl RouteTable {
         let mut matching = Vec::new();
         let best = self.find(wanted, path);
         // If the route found is of the file, routes that members bring cannot be next.
-        let counts = |index: usize| {
-            best.is_some_and(|it| self.routes[it].config.found || !self.routes[index].config.found)
+        let may_be_next = |index: usize| match best {
+            Some(best) => self.routes[best].config.found || !self.routes[index].config.found,
+            None => false,
         };
         while matching.len() <= count {
-            match self.find_except(wanted, path, |index| {
-                !counts(index) || matching.contains(&index)
-            }) {
+            let is_left_out = |index: usize| !may_be_next(index) || matching.contains(&index);
+            match self.find_except(wanted, path, is_left_out) {
                 Some(route) => matching.push(route),
                 None => break,
             }
         }
-        let behind = |(&better, &route): (&usize, &usize)| Runner {
-            route,
-            matches: true,
-            why_not: behind(&self.routes[better], &self.routes[route], wanted).to_owned(),
-        };
-        let pairs = matching.iter().zip(matching.iter().skip(1));
-        let mut runners: Vec<Runner> = pairs.map(behind).collect();
-        let nearest = self.nearest(wanted, path, &matching, count - runners.len());
-        runners.extend(nearest.into_iter().map(|route| Runner {
-            route,
-            matches: false,
-            why_not: obstacle(&self.routes[route].config, wanted, path),
-        }));
+        let mut runners = Vec::with_capacity(count);
+        for pair in matching.windows(2) {
+            let (better, route) = (pair[0], pair[1]);
+            runners.push(Runner {
+                route,
+                matches: true,
+                why_not: why_behind(&self.routes[better], &self.routes[route], wanted).to_owned(),
+            });
+        }
+        for route in self.nearest(wanted, path, &matching, count - runners.len()) {
+            runners.push(Runner {
+                route,
+                matches: false,
+                why_not: obstacle(&self.routes[route].config, wanted, path),
+            });
+        }
         runners
     }
 
@@ -63,17 +66,15 @@ impl RouteTable {
         matching: &[usize],
         count: usize,
     ) -> Vec<usize> {
-        let near = |(index, route): (usize, &Route)| {
-            let of_host =
-                host_level(&route.config, wanted.host) > 0 || route.config.hosts.is_empty();
-            let segments = common_segments(&route.config.compared_path(), path);
-            (Reverse((of_host, segments)), index)
-        };
-        let routes = self.given().iter().enumerate();
-        let mut others: Vec<_> = routes
-            .filter(|(index, _)| !matching.contains(index))
-            .map(near)
-            .collect();
+        // The nearest first; of equals, the first in the file.
+        let mut others = Vec::new();
+        for (index, Route { config, .. }) in self.given().iter().enumerate() {
+            if !matching.contains(&index) {
+                let fits_host = host_level(config, wanted.host) > 0 || config.hosts.is_empty();
+                let segments = common_segments(&config.compared_path(), path);
+                others.push((Reverse((fits_host, segments)), index));
+            }
+        }
         if count < others.len() {
             others.select_nth_unstable(count);
             others.truncate(count);
@@ -100,14 +101,15 @@ fn host_level(config: &RouteConfig, host: Option<&[u8]>) -> usize {
     config.hosts.iter().map(level).max().unwrap_or(0)
 }
 
+/// The number of segments that two paths have in common from their beginning on.
 fn common_segments(one: &[u8], other: &[u8]) -> usize {
     let segments = |path| <[u8]>::split(path, |&byte| byte == b'/').skip(1);
-    let both = segments(one).zip(segments(other));
-    both.take_while(|(one, other)| one == other).count()
+    let pairs = segments(one).zip(segments(other));
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Why a matching route ranks after a better one that matches, too.
-fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
+fn why_behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
     let level = |route: &Route| host_level(&route.config, wanted.host);
     let suffix = |route: &Route| route.config.suffix.as_ref().map(String::len);
     if level(better) > level(route) {
@@ -140,15 +142,14 @@ fn behind(better: &Route, route: &Route, wanted: Wanted<'_>) -> &'static str {
 /// What keeps a route from matching the request, in words.
 fn obstacle(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> String {
     let is_of_listener = |index| config.listen.contains(&index);
+    let takes_listener = config.listen.is_empty() || wanted.listener.is_some_and(is_of_listener);
     let any_listener = RouteConfig {
         listen: Vec::new(),
         ..config.clone()
     };
-    if config.listen.is_empty() || wanted.listener.is_some_and(is_of_listener) {
-        return obstacle_of_all(&any_listener, wanted, path).unwrap_or_default();
-    }
     match obstacle_of_all(&any_listener, wanted, path) {
-        Some(more) => format!("it is for other listeners, and {more}"),
+        obstacle if takes_listener => obstacle.unwrap_or_default(),
+        Some(further) => format!("it is for other listeners, and {further}"),
         None => "it is for other listeners".to_owned(),
     }
 }
@@ -189,38 +190,42 @@ fn obstacle_of_all(config: &RouteConfig, wanted: Wanted<'_>, path: &[u8]) -> Opt
 
 /// What keeps a route for any host from matching: its scheme, suffix, exclusions or path.
 fn obstacle_in_path(config: &RouteConfig, matches: impl Fn(&RouteConfig) -> bool) -> String {
-    let relaxed = |relax: &dyn Fn(&mut RouteConfig)| {
-        let mut config = config.clone();
-        relax(&mut config);
-        matches(&config)
+    let matches_after = |relax: &dyn Fn(&mut RouteConfig)| {
+        let mut relaxed = config.clone();
+        relax(&mut relaxed);
+        matches(&relaxed)
     };
-    match (config.scheme, &config.suffix) {
-        (Some(scheme), _) if relaxed(&|it| it.scheme = None) => {
-            let scheme = match scheme {
-                RouteScheme::Http => "http",
-                RouteScheme::Https => "https",
-            };
-            format!("it is for {scheme} only")
-        }
-        (_, Some(suffix)) if relaxed(&|it| it.suffix = None) => {
-            format!("the path does not end in {suffix}")
-        }
-        _ if relaxed(&|it| it.methods.clear()) => {
-            let methods: Vec<&str> = config.methods.iter().map(Method::as_str).collect();
-            format!("it is for {} only", methods.join(", "))
-        }
-        _ if relaxed(&|it| it.conditions = RequestConditions::default()) => {
-            format!("the request does not meet: {}", config.conditions)
-        }
-        _ if relaxed(&|it| it.exclude.clear()) => {
-            "its `exclude` leaves the path to others".to_owned()
-        }
-        _ if relaxed(&|it| it.exact = false) => "its path is exact, and another".to_owned(),
-        _ => match (&config.pattern, &config.regex) {
-            (Some(pattern), _) => format!("the path does not fit {pattern}"),
-            (None, Some(regex)) => format!("the path does not match {}", regex.as_str()),
-            (None, None) if config.exact => format!("the path is not {}", config.path),
-            (None, None) => format!("the path is not {} or below it", config.path),
-        },
+    if let Some(scheme) = config.scheme
+        && matches_after(&|it| it.scheme = None)
+    {
+        let name = match scheme {
+            RouteScheme::Http => "http",
+            RouteScheme::Https => "https",
+        };
+        return format!("it is for {name} only");
+    }
+    if let Some(suffix) = &config.suffix
+        && matches_after(&|it| it.suffix = None)
+    {
+        return format!("the path does not end in {suffix}");
+    }
+    if matches_after(&|it| it.methods.clear()) {
+        let methods: Vec<&str> = config.methods.iter().map(Method::as_str).collect();
+        return format!("it is for {} only", methods.join(", "));
+    }
+    if matches_after(&|it| it.conditions = RequestConditions::default()) {
+        return format!("the request does not meet: {}", config.conditions);
+    }
+    if matches_after(&|it| it.exclude.clear()) {
+        return "its `exclude` leaves the path to others".to_owned();
+    }
+    if matches_after(&|it| it.exact = false) {
+        return "its path is exact, and another".to_owned();
+    }
+    match (&config.pattern, &config.regex) {
+        (Some(pattern), _) => format!("the path does not fit {pattern}"),
+        (None, Some(regex)) => format!("the path does not match {}", regex.as_str()),
+        (None, None) if config.exact => format!("the path is not {}", config.path),
+        (None, None) => format!("the path is not {} or below it", config.path),
     }
 }

@@ -51,12 +51,18 @@ struct Suffixes {
 
 #[derive(Debug)]
 struct Pattern {
-    rank: Rank,
-    /// Whether the route is limited to some listeners, whether to one scheme, and its precedence by methods and
-    /// conditions.
-    limits: (bool, bool, Precedence),
+    rank: PatternRank,
     glob: Glob,
     slot: TreeSlot,
+}
+
+/// How specific a route with a pattern is; the fields decide in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PatternRank {
+    glob: Rank,
+    has_listeners: bool,
+    has_scheme: bool,
+    precedence: Precedence,
 }
 
 /// The routes with one path and suffix: those for all listeners, and those for some.
@@ -124,19 +130,20 @@ impl Tree {
             return self.insert_pattern(pattern, route, index);
         }
         let path = route.compared_path();
-        let mut at = 0;
+        // The index of the node for the path so far, from the root on.
+        let mut node_index = 0;
         // The prefix `/` was stored as nothing, and is the root. A path without a slash at its
         // beginning would match nothing.
         match path.strip_prefix(b"/") {
             Some(rest) => {
                 for segment in rest.split(|&byte| byte == b'/') {
-                    at = self.child(at, segment);
+                    node_index = self.child(node_index, segment);
                 }
             }
             None if path.is_empty() => {}
             None => return,
         }
-        let node = &mut self.nodes[at];
+        let node = &mut self.nodes[node_index];
         let endings = if route.exact {
             &mut node.exact
         } else {
@@ -149,31 +156,26 @@ impl Tree {
 
     fn insert_pattern(&mut self, text: &str, route: &RouteConfig, index: usize) {
         let glob = Glob::new(text);
-        let rank = glob.rank();
-        let limits = (
-            !route.listen.is_empty(),
-            route.scheme.is_some(),
-            Precedence::of(route),
-        );
+        let rank = PatternRank {
+            glob: glob.rank(),
+            has_listeners: !route.listen.is_empty(),
+            has_scheme: route.scheme.is_some(),
+            precedence: Precedence::of(route),
+        };
         let mut slot = TreeSlot::default();
         slot.insert(route, index);
-        let pattern = Pattern {
-            rank,
-            limits,
-            glob,
-            slot,
-        };
-        let before = |it: &Pattern| (it.rank, it.limits) >= (rank, limits);
-        let place = self.patterns.partition_point(before);
-        self.patterns.insert(place, pattern);
+        // Behind those of the same rank, which were added before.
+        let position = self.patterns.partition_point(|it| it.rank >= rank);
+        self.patterns.insert(position, Pattern { rank, glob, slot });
     }
 
+    /// The index of a node's child for the next segment; the child is made if there is none.
     fn child(&mut self, parent: usize, segment: &[u8]) -> usize {
         let next = self.nodes.len();
         match self.nodes[parent].children.entry(segment.into()) {
             Entry::Occupied(child) => *child.get(),
-            Entry::Vacant(place) => {
-                place.insert(next);
+            Entry::Vacant(entry) => {
+                entry.insert(next);
                 self.nodes.push(Node::default());
                 next
             }
@@ -189,50 +191,49 @@ impl Tree {
     /// route that is found without expressions wins over them.
     pub(super) fn find(
         &self,
-        asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
+        lookup: &RouteLookup<'_, impl Fn(usize) -> bool>,
         rank: impl Fn(usize) -> Rank,
         before_regex: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let found = self.find_without_expressions(asked, &rank);
+        let found = self.find_without_expressions(lookup, &rank);
         let is_final = |index: usize| rank(index).is_exact() || before_regex(index);
         if self.expressions.is_empty() || found.is_some_and(is_final) {
             return found;
         }
-        self.expressions.find(asked).or(found)
+        self.expressions.find(lookup).or(found)
     }
 
     /// The most specific route of those with a path, a suffix or a pattern.
     fn find_without_expressions(
         &self,
-        asked: &RouteLookup<'_, impl Fn(usize) -> bool>,
+        lookup: &RouteLookup<'_, impl Fn(usize) -> bool>,
         rank: impl Fn(usize) -> Rank,
     ) -> Option<usize> {
-        let found = self.find_in_nodes(asked);
+        let found = self.find_in_nodes(lookup);
         if self.patterns.is_empty() {
             return found;
         }
-        let least = found.map(rank);
-        let mut better = self
-            .patterns
-            .iter()
-            .take_while(|it| least.is_none_or(|least| it.rank > least));
-        let find = |it: &Pattern| {
-            if it.glob.matches(asked.path) {
-                it.slot.find(asked)
-            } else {
-                None
+        let found_rank = found.map(rank);
+        for pattern in &self.patterns {
+            if found_rank.is_some_and(|found_rank| pattern.rank.glob <= found_rank) {
+                break;
             }
-        };
-        better.find_map(find).or(found)
+            if pattern.glob.matches(lookup.path)
+                && let Some(index) = pattern.slot.find(lookup)
+            {
+                return Some(index);
+            }
+        }
+        found
     }
 
     /// The route of the deepest node on the path that takes the request: an exact path first, then prefixes, the
     /// longest first.
-    fn find_in_nodes(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find_in_nodes(&self, lookup: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         let mut node = &self.nodes[0];
-        let mut found = node.prefix.find(asked);
+        let mut found = node.prefix.find(lookup);
         // `*` is matched by the root alone.
-        let Some(rest) = asked.path.strip_prefix(b"/") else {
+        let Some(rest) = lookup.path.strip_prefix(b"/") else {
             return found;
         };
         for segment in rest.split(|&byte| byte == b'/') {
@@ -240,9 +241,9 @@ impl Tree {
                 return found;
             };
             node = &self.nodes[index];
-            found = node.prefix.find(asked).or(found);
+            found = node.prefix.find(lookup).or(found);
         }
-        node.exact.find(asked).or(found)
+        node.exact.find(lookup).or(found)
     }
 }
 
@@ -264,27 +265,25 @@ impl Endings {
         }
     }
 
-    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
-        let suffixes = self.suffixes.as_ref();
-        suffixes
-            .and_then(|it| it.find(asked))
-            .or_else(|| self.any.find(asked))
+    fn find(&self, lookup: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        let with_suffix = self.suffixes.as_ref().and_then(|it| it.find(lookup));
+        with_suffix.or_else(|| self.any.find(lookup))
     }
 }
 
 impl Suffixes {
     fn slot(&mut self, suffix: &[u8]) -> &mut TreeSlot {
-        let place = self.lengths.partition_point(|&it| it > suffix.len());
-        if self.lengths.get(place) != Some(&suffix.len()) {
-            self.lengths.insert(place, suffix.len());
+        let position = self.lengths.partition_point(|&it| it > suffix.len());
+        if self.lengths.get(position) != Some(&suffix.len()) {
+            self.lengths.insert(position, suffix.len());
         }
         self.routes.entry(suffix.into()).or_default()
     }
 
-    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+    fn find(&self, lookup: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
         self.lengths.iter().find_map(|&length| {
-            let start = asked.path.len().checked_sub(length)?;
-            self.routes.get(&asked.path[start..])?.find(asked)
+            let start = lookup.path.len().checked_sub(length)?;
+            self.routes.get(&lookup.path[start..])?.find(lookup)
         })
     }
 }
@@ -301,12 +300,14 @@ impl TreeSlot {
         }
     }
 
-    pub(super) fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
-        let of_listener = || {
-            let slots = self.of_listeners.as_ref()?;
-            slots.0.get(&asked.listener?)?.find(asked)
-        };
-        of_listener().or_else(|| self.all.find(asked))
+    pub(super) fn find(&self, lookup: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        if let (Some(slots), Some(listener)) = (&self.of_listeners, lookup.listener)
+            && let Some(slot) = slots.0.get(&listener)
+            && let Some(index) = slot.find(lookup)
+        {
+            return Some(index);
+        }
+        self.all.find(lookup)
     }
 }
 
@@ -325,42 +326,42 @@ impl SchemeSlot {
         let precedence = Precedence::of(route);
         if precedence != Precedence::default() {
             let routes = &mut self.limited.get_or_insert_default().0;
-            let place = routes.partition_point(|it| it.precedence >= precedence);
-            let scheme = route.scheme;
+            let position = routes.partition_point(|it| it.precedence >= precedence);
             let limited = LimitedRoute {
                 precedence,
-                scheme,
+                scheme: route.scheme,
                 index,
             };
-            return routes.insert(place, limited);
+            return routes.insert(position, limited);
         }
-        let place = match route.scheme {
+        let field = match route.scheme {
             None => &mut self.any,
             Some(RouteScheme::Http) => &mut self.http,
             Some(RouteScheme::Https) => &mut self.https,
         };
-        if *place == 0 {
+        if *field == 0 {
             // A file of four billion routes is larger than any that is read.
-            *place = u32::try_from(index + 1).unwrap_or(0);
+            *field = u32::try_from(index + 1).unwrap_or(0);
         }
     }
 
     /// The first route that takes the request: those for the client's scheme come before those for both.
-    fn find(&self, asked: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
-        let own = if asked.secure {
+    fn find(&self, lookup: &RouteLookup<'_, impl Fn(usize) -> bool>) -> Option<usize> {
+        let own = if lookup.secure {
             (Some(RouteScheme::Https), self.https)
         } else {
             (Some(RouteScheme::Http), self.http)
         };
         let limited = self.limited.as_ref().map_or(&[][..], |it| &it.0);
-        for (scheme, plain) in [own, (None, self.any)] {
+        for (scheme, index_plus_one) in [own, (None, self.any)] {
             let mut routes = limited.iter().filter(|it| it.scheme == scheme);
-            if let Some(found) = routes.find(|it| (asked.takes)(it.index)) {
+            if let Some(found) = routes.find(|it| (lookup.takes)(it.index)) {
                 return Some(found.index);
             }
-            let plain = plain.checked_sub(1).map(|it| it as usize);
-            if let Some(index) = plain.filter(|&index| (asked.takes)(index)) {
-                return Some(index);
+            if let Some(index) = index_plus_one.checked_sub(1)
+                && (lookup.takes)(index as usize)
+            {
+                return Some(index as usize);
             }
         }
         None

@@ -20,30 +20,26 @@ pub(crate) struct ResponseCookies {
 
 impl ResponseCookies {
     pub(super) fn new(config: &StickyConfig, upstream: &UpstreamConfig) -> Self {
-        let of_cookie = |cookie| {
-            let values = values_of(cookie, upstream);
-            let fields =
-                values.map(|value| [false, true].map(|secure| field(cookie, &value, secure)));
-            fields.collect()
-        };
+        let mut own = Vec::new();
+        if let Some(cookie) = &config.set_cookie {
+            for value in values_of(cookie, upstream) {
+                own.push([field(cookie, &value, false), field(cookie, &value, true)]);
+            }
+        }
         Self {
             sessions: config.cookies.clone(),
-            own: config
-                .set_cookie
-                .as_ref()
-                .map_or_else(Box::default, of_cookie),
+            own: own.into(),
         }
     }
 
     /// The ids of the sessions that a response begins by its `Set-Cookie` fields.
     pub(crate) fn begun<'r>(&'r self, headers: &'r Fields) -> impl Iterator<Item = &'r [u8]> {
-        let begun = headers.get_all(SET_COOKIE).flat_map(|field| {
+        let cookies = headers.get_all(SET_COOKIE).flat_map(|field| {
             let pair = field.split(|&byte| byte == b';').next();
             pairs::named(pair.unwrap_or_default(), &self.sessions)
         });
-        begun
-            .map(|(_, value)| value)
-            .filter(|value| !value.is_empty())
+        // An empty value ends a session.
+        cookies.map(|(_, id)| id).filter(|id| !id.is_empty())
     }
 
     /// The `Set-Cookie` value that names a member; `None`: the front has no own cookie. `secure`
@@ -61,8 +57,8 @@ fn field(config: &StickyCookie, value: &str, secure: bool) -> Bytes {
         ..
     } = config;
     let same_site = same_site.name();
-    let secure = if secure { "; Secure" } else { "" };
-    format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{secure}").into()
+    let end = if secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path={path}; HttpOnly; SameSite={same_site}{end}").into()
 }
 
 /// Whether a response may carry a cookie for one client; `false` if a shared cache could give it to

@@ -196,7 +196,7 @@ proptest! {
             Some(found) => prop_assert!(announced.contains(&found), "{found}: {announced:?}"),
             None => {
                 let conditions = announced.iter().map(|&it| &table.routes()[it].config.conditions);
-                prop_assert!(conditions.clone().all(|it| !it.are_told_early()));
+                prop_assert!(conditions.clone().all(|it| !it.are_known_at_preflight()));
             }
         }
     }
