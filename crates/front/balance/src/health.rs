@@ -315,10 +315,8 @@ impl Health {
             State::Suspect { mute: false, .. } => self.ask_again(now),
             State::Suspect { idle, .. } => self.wait_for_idleness(now, idle, in_use),
             State::Ejected { since, until } => {
-                let by_ejection = match wanted {
-                    true => until.min(since + PROBE_PERIOD),
-                    false => until,
-                };
+                let soonest = until.min(since + PROBE_PERIOD);
+                let by_ejection = if wanted { soonest } else { until };
                 let due = match self.probed {
                     Some(probed) => by_ejection.max(probed + PROBE_PERIOD),
                     None => by_ejection,
@@ -340,6 +338,7 @@ impl Health {
     pub fn probed_for_operator(&mut self, now: Moment, outcome: Outcome) {
         let scheduled = std::mem::take(&mut self.scheduled);
         if let State::Ejected { .. } = self.state {
+            // The state in which `probed` expects a backend that is out.
             self.state = State::Probing;
         }
         self.probed(now, outcome);
@@ -358,48 +357,56 @@ impl Health {
         if let Answered | Connected = outcome {
             self.failed = 0;
         }
-        match (self.state, outcome) {
-            (State::Verifying, Answered | Connected | NotMade) => self.state = State::Up,
-            (State::Suspect { .. }, Answered) => self.state = State::Up,
-            (State::Up, Silent { excused }) => self.fail(now, Cause::Unwell, excused),
-            (State::Up | State::Verifying | State::Suspect { .. }, Wrong { excused }) => {
-                self.fail(now, Cause::Failing, excused);
-            }
-            (State::Up, Failed) if self.watch.is_some() => self.eject(now, Cause::Unreachable),
-            // A regular probe that began before the silence was noted, and asked nothing, proves nothing.
-            (State::Suspect { .. }, Connected) if scheduled => {}
-            // An opened connection does not prove that the backend answers.
-            (State::Suspect { .. }, Connected) => self.state = MUTE_SUSPECT,
-            (State::Suspect { .. }, NotMade | Silent { excused: true }) => {}
-            (State::Verifying, Silent { excused: true }) => self.state = SUSPECT,
-            (State::Verifying | State::Suspect { .. }, Silent { excused: false }) => {
-                self.eject(now, Cause::Unwell);
-            }
-            (State::Verifying | State::Suspect { .. }, Failed) => {
-                self.eject(now, Cause::Unreachable);
-            }
-            (State::Probing, Answered | Connected) => self.pass(now),
-            // Too many other backends have gone out since the probe began.
-            (State::Probing, Silent { excused: true } | Wrong { excused: true })
-                if self.cause.is_pardonable() =>
-            {
-                self.state = SUSPECT;
-            }
-            (State::Probing, Failed | NotMade | Silent { .. } | Wrong { .. }) => {
-                self.passed = 0;
-                match outcome {
-                    Failed => self.cause = Cause::Unreachable,
-                    Wrong { .. } => self.cause = Cause::Failing,
-                    _ => {}
-                }
-                self.state = State::Ejected {
-                    since: now,
-                    until: now + PROBE_PERIOD,
-                };
-            }
+        match self.state {
+            State::Up => match outcome {
+                Silent { excused } => self.fail(now, Cause::Unwell, excused),
+                Wrong { excused } => self.fail(now, Cause::Failing, excused),
+                Failed if self.watch.is_some() => self.eject(now, Cause::Unreachable),
+                Answered | Connected | NotMade | Failed => {}
+            },
+            State::Verifying => match outcome {
+                Answered | Connected | NotMade => self.state = State::Up,
+                Silent { excused: true } => self.state = SUSPECT,
+                Silent { excused: false } => self.eject(now, Cause::Unwell),
+                Wrong { excused } => self.fail(now, Cause::Failing, excused),
+                Failed => self.eject(now, Cause::Unreachable),
+            },
+            State::Suspect { .. } => match outcome {
+                Answered => self.state = State::Up,
+                // A regular probe that began before the silence was noted, and asked nothing, proves nothing.
+                Connected if scheduled => {}
+                // An opened connection does not prove that the backend answers.
+                Connected => self.state = MUTE_SUSPECT,
+                NotMade | Silent { excused: true } => {}
+                Silent { excused: false } => self.eject(now, Cause::Unwell),
+                Wrong { excused } => self.fail(now, Cause::Failing, excused),
+                Failed => self.eject(now, Cause::Unreachable),
+            },
+            State::Probing => self.probed_while_out(now, outcome),
             // The backend was put out while the probe was under way, for the time that this ejection takes.
-            (State::Ejected { .. } | State::Up, _) => {}
+            State::Ejected { .. } => {}
         }
+    }
+
+    /// Takes the outcome of a probe of a backend that is out.
+    fn probed_while_out(&mut self, now: Moment, outcome: Outcome) {
+        use Outcome::{Answered, Connected, Failed, NotMade, Silent, Wrong};
+        match outcome {
+            Answered | Connected => return self.pass(now),
+            // Too many other backends have gone out since the probe began.
+            Silent { excused: true } | Wrong { excused: true } if self.cause.is_pardonable() => {
+                self.state = SUSPECT;
+                return;
+            }
+            Failed => self.cause = Cause::Unreachable,
+            Wrong { .. } => self.cause = Cause::Failing,
+            NotMade | Silent { .. } => {}
+        }
+        self.passed = 0;
+        self.state = State::Ejected {
+            since: now,
+            until: now + PROBE_PERIOD,
+        };
     }
 
     /// Reports that the keeper stops with its work unfinished, such as when its thread ends. Another

@@ -293,23 +293,23 @@ fn terms(
     let forbids_stale =
         directives.must_revalidate || directives.proxy_revalidate || directives.no_cache;
     // `s-maxage` means `proxy-revalidate`, unless the same response names how stale it may be.
-    let by_rules = directives.s_maxage.is_none();
+    let has_s_maxage = directives.s_maxage.is_some();
     let stale_for = |named: Option<u32>, by_rule: u32| match named {
         _ if forbids_stale => 0,
         Some(seconds) => seconds,
-        None if by_rules => by_rule,
-        None => 0,
+        None if has_s_maxage => 0,
+        None => by_rule,
     };
-    let (while_revalidate, if_error) =
-        (directives.stale_while_revalidate, directives.stale_if_error);
-    let names_none = while_revalidate.is_none() && if_error.is_none();
+    let while_revalidate = directives.stale_while_revalidate;
+    let if_error = directives.stale_if_error;
+    let names_stale = while_revalidate.is_some() || if_error.is_some();
     Terms {
         lifetime: lifetime.seconds,
         source: lifetime.source,
         stale_while_revalidate: stale_for(while_revalidate, rules.stale_while_revalidate),
         stale_if_error: stale_for(if_error, rules.stale_if_error),
         no_cache: directives.no_cache,
-        never_stale: forbids_stale || !by_rules && names_none,
+        never_stale: forbids_stale || has_s_maxage && !names_stale,
         for_sessions: is_for_all,
         for_authorization: is_for_all || directives.must_revalidate,
     }

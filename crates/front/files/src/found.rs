@@ -46,10 +46,7 @@ pub(crate) enum FileContent {
 impl FoundFile {
     /// The file that is sent: the plain one, or a compressed sibling.
     pub(crate) fn version(&self) -> &Version {
-        match self
-            .sibling
-            .and_then(|index| self.named.siblings.get(index))
-        {
+        match self.sibling.and_then(|i| self.named.siblings.get(i)) {
             Some((_, version)) => version,
             None => &self.named.plain,
         }
@@ -61,10 +58,7 @@ impl FoundFile {
 
     /// The coding of the file's bytes; `None`: they are not coded.
     pub(crate) fn coding(&self) -> Option<Coding> {
-        match self
-            .sibling
-            .and_then(|index| self.named.siblings.get(index))
-        {
+        match self.sibling.and_then(|i| self.named.siblings.get(i)) {
             Some((coding, _)) => Some(*coding),
             None => self.named.coding,
         }

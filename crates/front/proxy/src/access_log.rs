@@ -15,7 +15,6 @@ mod template;
 
 use std::collections::VecDeque;
 use std::io;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -398,7 +397,7 @@ impl Writers {
         self.stuck.retain(|thread| !thread.is_finished());
         if let Some(writer) = &self.current {
             if !writer.shared.progress.is_stuck() {
-                return writer.change_target(&log.buffers, target);
+                return writer.redirect(&log.buffers, target);
             }
             if self.stuck.len() >= STUCK_MAX {
                 return Err(stuck_error());
@@ -444,11 +443,7 @@ impl Writer {
     }
 
     /// Directs all further lines to `target`. Fails if too many targets wait for the thread.
-    fn change_target(
-        &self,
-        buffers: &PerWorker<Mutex<Buffer>>,
-        target: LineTarget,
-    ) -> io::Result<()> {
+    fn redirect(&self, buffers: &PerWorker<Mutex<Buffer>>, target: LineTarget) -> io::Result<()> {
         // Done before the thread gets the target: until then it leaves the lines beyond the mark in the buffers.
         for buffer in buffers.iter() {
             lock(buffer).mark_end();

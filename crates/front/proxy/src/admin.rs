@@ -77,13 +77,9 @@ impl Admin {
         let mut listeners = Vec::new();
         let mut acceptors = Vec::new();
         for (address, bound) in bound {
-            let config = ListenerConfig::new(address);
-            let listener = Arc::new(Listener::new(
-                config,
-                None,
-                bound.address.clone(),
-                bound.file,
-            ));
+            let settings = ListenerConfig::new(address);
+            let own = Listener::new(settings, None, bound.address.clone(), bound.file);
+            let listener = Arc::new(own);
             let _entered = runtime.enter();
             for socket in bound.sockets {
                 let acceptor = listener.add(Acceptor::adopt(socket, &bound.address)?);

@@ -97,6 +97,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// The TCP addresses of all listeners, including the admin listener's.
+    pub(crate) fn tcp_addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        let listeners = self.listeners.iter().map(|it| &it.address);
+        let admin = self.admin.iter().flat_map(|admin| &admin.addresses);
+        listeners.chain(admin).filter_map(|address| match address {
+            ListenAddress::Tcp(address) => Some(*address),
+            ListenAddress::Unix(_) => None,
+        })
+    }
+
     /// A front that passes all requests of these listeners to one upstream. It has no access log; everything else is
     /// the default.
     #[must_use]

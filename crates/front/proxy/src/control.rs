@@ -14,6 +14,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use catamaran_upstream::Backend;
@@ -222,13 +223,9 @@ impl Control {
     /// Makes the next site: `site` with these overrides. Overrides that no longer fit are dropped and logged.
     pub(crate) fn settle(&self, site: &Site, overrides: &mut Overrides) -> Site {
         for dropped in overrides.reconcile(site) {
-            let (upstream, backend, reason) = (&dropped.upstream, &dropped.backend, dropped.why);
-            tracing::warn!(
-                upstream,
-                backend,
-                "an operator's setting is dropped: {reason}"
-            );
-            let text = format!("an operator's setting was dropped: {reason}");
+            let (upstream, backend, why) = (&dropped.upstream, &dropped.backend, dropped.why);
+            tracing::warn!(upstream, backend, "an operator's setting is dropped: {why}");
+            let text = format!("an operator's setting was dropped: {why}");
             self.events.push(Kind::Change, upstream, backend, text);
         }
         if let Some(file) = &self.state_file {
@@ -262,7 +259,7 @@ impl Control {
             next.put(&upstream.name, backend, patched);
         }
         if !change.force {
-            check_last_backend(upstream, &overrides, &next)?;
+            check_active(upstream, &overrides, &next)?;
         }
         in_force.store(self.follow(&site, &mut overrides, next));
         for (backend, patch) in &change.patches {
@@ -318,7 +315,7 @@ impl Control {
             let text = if present.until.is_some_and(|until| until <= now) {
                 next.remove(upstream, backend);
                 "its time is over: the file's settings hold".to_owned()
-            } else if let Some((then, reason)) = end_of_drain(present, member, now) {
+            } else if let Some((then, reason)) = drain_end(present, member, now) {
                 let mut ended = present.clone();
                 ended.activate(Some(then), member.file());
                 next.put(upstream, backend, ended);
@@ -356,11 +353,7 @@ impl Control {
 }
 
 /// The activation that follows a drain, and why the drain is over; `None` if it is not over.
-fn end_of_drain(
-    present: &Override,
-    member: &Member,
-    now: u64,
-) -> Option<(Activation, &'static str)> {
+fn drain_end(present: &Override, member: &Member, now: u64) -> Option<(Activation, &'static str)> {
     let drain = present.drain?;
     if drain.ends() <= now {
         Some((drain.then, "deadline"))
@@ -372,11 +365,7 @@ fn end_of_drain(
 }
 
 /// Refuses a change that would leave an upstream without a backend for new sessions.
-fn check_last_backend(
-    upstream: &Upstream,
-    before: &Overrides,
-    after: &Overrides,
-) -> Result<(), Refusal> {
+fn check_active(upstream: &Upstream, before: &Overrides, after: &Overrides) -> Result<(), Refusal> {
     let takes_new = |overrides: &Overrides, member: &Member| {
         let controls = overrides.controls(upstream, member);
         controls.activation.takes_new()
@@ -478,6 +467,11 @@ fn member_of<'s>(site: &'s Site, upstream: &str, backend: &str) -> Option<&'s Me
 
 /// The present time, in seconds of the Unix epoch.
 pub(crate) fn now() -> u64 {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    unix_seconds(SystemTime::now())
+}
+
+/// A time in seconds of the Unix epoch; 0 if it is earlier.
+pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
+    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
     since_epoch.map_or(0, |since| since.as_secs())
 }

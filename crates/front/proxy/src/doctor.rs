@@ -19,7 +19,7 @@ use catamaran_gauge::machine::{SPARE_FILES, ServerDemand};
 use catamaran_upstream::ProbeQuestion;
 use catamaran_upstream::config::BackendConfig;
 
-use crate::config::{AccessLogTarget, Config, ListenAddress};
+use crate::config::{AccessLogTarget, Config};
 use crate::tls;
 
 /// Checks everything except the backends, with the members that were `found`. `secrets` are files that only the
@@ -115,13 +115,9 @@ fn demand(config: &Config) -> ServerDemand {
 
 /// Checks that the TCP addresses are free, by listening at each of them for a moment.
 fn addresses(config: &Config, has_unit: bool) -> Vec<Check> {
-    let listeners = config.listeners.iter().map(|it| &it.address);
-    let admin = config.admin.iter().flat_map(|it| &it.addresses);
-    let tcp = listeners.chain(admin).filter_map(|address| match address {
-        ListenAddress::Tcp(address) => Some(*address),
-        ListenAddress::Unix(_) => None,
-    });
-    tcp.map(|address| address_check(address, has_unit))
+    let addresses = config.tcp_addresses();
+    addresses
+        .map(|address| address_check(address, has_unit))
         .collect()
 }
 
@@ -247,13 +243,8 @@ fn space_check(folder: &Path) -> Check {
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let needed = "128 MiB needed: a log that is full loses lines";
-    Check::of(
-        free >= SPACE,
-        subject,
-        format!("{} MiB", free >> 20),
-        needed,
-    )
-    .by("logrotate, or another directory")
+    let value = format!("{} MiB", free >> 20);
+    Check::of(free >= SPACE, subject, value, needed).by("logrotate, or another directory")
 }
 
 const UNIT: &str = "catamaran.service";

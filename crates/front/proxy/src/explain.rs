@@ -143,18 +143,13 @@ impl Draft {
         let trace_config = site.trace.as_deref();
         let traced = trace_config.map(|config| trace::sentence(config, &sender, &head.headers));
         let mut limit_keys = Vec::new();
-        // Limits are looked at below, and refuse nothing here.
+        // The limits that would be asked are only collected: none refuses anything here.
         let verdict = verdict::decide(grounds, head, &mut |keys| {
             limit_keys = keys.to_vec();
             None
         });
         let route = verdict.route;
         self.route = route.map(|route| route_status(&route.config, &site.listeners));
-        let rules = route.and_then(|route| route.rules.as_deref());
-        let passage = verdict.passage.as_deref();
-        let offer = passage.and_then(|passage| passage.compression.as_ref());
-        let compression = offer.map(CompressionOffer::words);
-        let cors = verdict.cors.as_deref().map(CorsFields::words);
         self.limits = limits::outlooks(site, &limit_keys);
         let limit_sentences: Vec<String> = self.limits.iter().map(limits::sentence).collect();
         let refuses = |limit: &LimitOutlook| limit.enforced && limit.exceeded;
@@ -175,11 +170,16 @@ impl Draft {
                 self.forward(site, route, &mut forward);
             }
         }
+        let passage = verdict.passage.as_deref();
+        let offer = passage.and_then(|passage| passage.compression.as_ref());
+        self.then.extend(offer.map(CompressionOffer::words));
         self.then
-            .extend(compression.into_iter().chain(cors).chain(traced));
+            .extend(verdict.cors.as_deref().map(CorsFields::words));
+        self.then.extend(traced);
+        let rules = route.and_then(|route| route.rules.as_deref());
         if rules.is_some_and(|rules| rules.config().unlogged) {
-            self.then
-                .push("it has no line in the access log".to_owned());
+            let text = "it has no line in the access log".to_owned();
+            self.then.push(text);
         }
         // Limits are asked first.
         self.then.splice(..0, limit_sentences);
@@ -343,11 +343,8 @@ impl Draft {
                     unnamed => format!(" or {unnamed} more"),
                 };
                 let policy = upstream.config().policy.token();
-                self.summary = format!(
-                    "backend {}{more} of upstream {}, by {policy}",
-                    names.join(" or "),
-                    upstream.name
-                );
+                let (names, upstream) = (names.join(" or "), &upstream.name);
+                self.summary = format!("backend {names}{more} of upstream {upstream}, by {policy}");
             }
         }
     }

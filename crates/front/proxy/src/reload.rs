@@ -112,6 +112,7 @@ impl Running {
         let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
         let profiles = self.next_profiles(&config).map_err(StartError::Tls)?;
         let at_next_start = self.at_next_start(&config);
+        // New listeners are bound, and adopted by the workers, while the old ones still serve.
         let ports = Ipv4Ports::of(&config);
         let bind = |address: &ListenAddress| self.bind(address, &ports, &listeners);
         let plan = ReloadPlan::new(&listeners, config.listeners, bind).map_err(StartError::Bind)?;
@@ -306,9 +307,12 @@ fn in_order(
                 report.listeners_kept += 1;
                 listeners.push(Arc::clone(listener));
             }
-            ListenerPlace::Added => listeners.extend(added.next().inspect(|listener| {
-                report.listeners_added.push(listener.address().clone());
-            })),
+            ListenerPlace::Added => {
+                if let Some(listener) = added.next() {
+                    report.listeners_added.push(listener.address().clone());
+                    listeners.push(listener);
+                }
+            }
         }
     }
     listeners

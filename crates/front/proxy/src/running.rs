@@ -129,12 +129,12 @@ pub fn start_inheriting(
     let bound = bind_all(config.listeners, &ports, count, &mut inheritance)?;
     let admin_bound = bind_admin(config.admin.as_ref(), &ports, &mut inheritance)?;
     let control = Control::start(config.admin.as_ref(), overrides, commands);
-    let site = control.settle_at_start(&site);
-    site.configure();
+    let settled = control.settle_at_start(&site);
+    settled.configure();
     let shared = Arc::new(FrontState {
         began: Instant::now(),
         since: inheritance.since().unwrap_or_else(control::now),
-        site: Arc::new(ArcSwap::from_pointee(site)),
+        site: Arc::new(ArcSwap::from_pointee(settled)),
         retired: RetiredBackends::default(),
         profiles: ArcSwap::from_pointee(profiles),
         key_log,

@@ -428,18 +428,13 @@ impl Upstream {
         let turns = Turns::new(&config, &members, self.workers);
         let retry_budget = Arc::clone(&self.retry_budget);
         let is_empty = members.is_empty();
-        let next = Self::of(Arc::new(config), self.workers, members, turns, retry_budget);
-        Self {
-            hold: self.hold.clone(),
+        let mut next = Self::of(Arc::new(config), self.workers, members, turns, retry_budget);
+        next.hold.clone_from(&self.hold);
+        if is_empty {
             // Members to come are taken to speak what the last ones did.
-            has_http: if is_empty {
-                self.has_http
-            } else {
-                next.has_http
-            },
-            has_ajp: if is_empty { self.has_ajp } else { next.has_ajp },
-            ..next
+            (next.has_http, next.has_ajp) = (self.has_http, self.has_ajp);
         }
+        next
     }
 
     /// How many members the file lists; they come before the discovered ones.

@@ -130,21 +130,25 @@ pub(crate) fn profiles(
         };
         profiles.insert(config.name.clone(), Arc::new(live));
     }
-    for name in listeners.iter().flat_map(|listener| &listener.tls) {
-        // Its clients must not be served in clear.
-        if !profiles.contains_key(name) {
-            let fault = Fault {
-                part: Part::Profile,
-                message: "a listener names it, and it does not exist".to_owned(),
-                hint: format!("add [tls.{name}]"),
-            };
-            return Err(ProfileError {
-                name: name.clone(),
-                faults: vec![fault],
-            });
-        }
+    let mut names = listeners.iter().flat_map(|listener| &listener.tls);
+    match names.find(|name| !profiles.contains_key(*name)) {
+        // The listener's clients must not be served in clear.
+        Some(name) => Err(missing(name)),
+        None => Ok(profiles),
     }
-    Ok(profiles)
+}
+
+/// The error for a profile that a listener names and that does not exist.
+fn missing(name: &str) -> ProfileError {
+    let fault = Fault {
+        part: Part::Profile,
+        message: "a listener names it, and it does not exist".to_owned(),
+        hint: format!("add [tls.{name}]"),
+    };
+    ProfileError {
+        name: name.to_owned(),
+        faults: vec![fault],
+    }
 }
 
 /// Returns the profiles `next`, unless one of them would replace a valid certificate with an expired one.
@@ -355,14 +359,8 @@ pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
 }
 
 fn stamp(path: &Path) -> Stamp {
-    let file = std::fs::metadata(path).ok()?;
-    Some((
-        file.dev(),
-        file.ino(),
-        file.size(),
-        file.mtime(),
-        file.mtime_nsec(),
-    ))
+    let it = std::fs::metadata(path).ok()?;
+    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
 }
 
 /// Reads the files of a profile. The error has one fault for each file that cannot be read.

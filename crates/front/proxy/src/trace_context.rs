@@ -130,17 +130,14 @@ fn hex(digits: &[u8]) -> Option<u128> {
 
 /// Whether the lines of `tracestate` are together a valid list (section 3.3.1). Empty members are allowed.
 fn is_state(headers: &Fields) -> bool {
+    let lines = headers.get_all(TRACESTATE);
+    let members = lines.flat_map(|line| line.split(|byte| *byte == b','));
+    let trimmed = members.map(<[u8]>::trim_ascii);
     let mut count = 0;
-    for line in headers.get_all(TRACESTATE) {
-        for member in line.split(|byte| *byte == b',') {
-            let member_text = member.trim_ascii();
-            if member_text.is_empty() {
-                continue;
-            }
-            count += 1;
-            if count > MEMBERS_MAX || !is_member(member_text) {
-                return false;
-            }
+    for member in trimmed.filter(|member| !member.is_empty()) {
+        count += 1;
+        if count > MEMBERS_MAX || !is_member(member) {
+            return false;
         }
     }
     true
@@ -154,28 +151,21 @@ fn is_member(member: &[u8]) -> bool {
     let (key, value) = (&member[..equals], &member[equals + 1..]);
     let is_key = match memchr::memchr(b'@', key) {
         Some(at_sign) => {
-            let (tenant, system) = (&key[..at_sign], &key[at_sign + 1..]);
-            let begins_well =
-                tenant.first().is_some_and(u8::is_ascii_digit) || begins_small(tenant);
-            begins_well
-                && is_key_part(tenant, 241)
-                && begins_small(system)
-                && is_key_part(system, 14)
+            is_key_part(&key[..at_sign], u8::is_ascii_alphanumeric, 241)
+                && is_key_part(&key[at_sign + 1..], u8::is_ascii_alphabetic, 14)
         }
-        None => begins_small(key) && is_key_part(key, 256),
+        None => is_key_part(key, u8::is_ascii_alphabetic, 256),
     };
     let is_of_value = |byte: &u8| matches!(byte, b' '..=b'~') && !b",=".contains(byte);
     is_key && (1..=256).contains(&value.len()) && value.iter().all(is_of_value)
 }
 
-fn begins_small(text: &[u8]) -> bool {
-    text.first().is_some_and(u8::is_ascii_lowercase)
-}
-
-fn is_key_part(part: &[u8], len_max: usize) -> bool {
+/// Whether a text, whose first byte must be as `is_first` tells, can be a part of a key.
+fn is_key_part(part: &[u8], is_first: fn(&u8) -> bool, len_max: usize) -> bool {
     let is_allowed =
         |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/".contains(byte);
-    part.len() <= len_max && part.iter().all(is_allowed)
+    let begins = part.first().is_some_and(is_first);
+    begins && part.len() <= len_max && part.iter().all(is_allowed)
 }
 
 /// The length of a `traceparent` of version 00.

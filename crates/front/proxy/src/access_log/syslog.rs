@@ -63,7 +63,7 @@ impl Syslog {
     pub(super) fn write(&mut self, lines: &[u8], progress: &Progress) -> Result<(), WriteFailure> {
         let head = self.head();
         let room = self.address.message_max().saturating_sub(head.len());
-        let mut refused = 0;
+        let mut lost = 0;
         let mut last_refusal = None;
         let mut lines_left = lines.split_inclusive(|&byte| byte == b'\n');
         while let Some(line) = lines_left.next() {
@@ -74,20 +74,17 @@ impl Syslog {
             match progress.during(|| self.send()) {
                 Ok(None) => {}
                 Ok(Some(error)) => {
-                    refused += 1;
+                    lost += 1;
                     last_refusal = Some(error);
                 }
                 Err(error) => {
-                    let lost = refused + 1 + lines_left.count() as u64;
+                    lost += 1 + lines_left.count() as u64;
                     return Err(WriteFailure { error, lost });
                 }
             }
         }
         match last_refusal {
-            Some(error) => Err(WriteFailure {
-                error,
-                lost: refused,
-            }),
+            Some(error) => Err(WriteFailure { error, lost }),
             None => Ok(()),
         }
     }

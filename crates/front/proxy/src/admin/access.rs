@@ -91,26 +91,19 @@ fn check_token(
 ) -> Result<(), Reply> {
     let wrong = |detail| Reply::problem(StatusCode::UNAUTHORIZED, "token", detail);
     let needs_token = is_guarded || !bound.is_loopback();
-    if config.token.is_none() {
-        if !needs_token {
-            return Ok(());
+    match (&config.token, headers.get(AUTHORIZATION)) {
+        (None, _) | (Some(_), None) if !needs_token => Ok(()),
+        (None, _) => {
+            let detail = "[admin] has no `token_file`, so over TCP nothing can be changed, and only on a loopback \
+                          address can more be read than /healthz, /readyz and /metrics; use the Unix socket";
+            Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail))
         }
-        let detail = "[admin] has no `token_file`, so over TCP nothing can be changed, and only on a loopback \
-                      address can more be read than /healthz, /readyz and /metrics; use the Unix socket";
-        return Err(Reply::problem(StatusCode::FORBIDDEN, "no-token", detail));
-    }
-    if headers.get(AUTHORIZATION).is_none() {
-        if !needs_token {
-            return Ok(());
-        }
-        let detail = "send the token of `token_file`: Authorization: Bearer TOKEN";
-        return Err(wrong(detail));
-    }
-    // A wrong token is refused even where none is needed, so that the client notices it.
-    if has_token(config, headers) {
-        Ok(())
-    } else {
-        Err(wrong("this is not the token"))
+        (Some(_), None) => Err(wrong(
+            "send the token of `token_file`: Authorization: Bearer TOKEN",
+        )),
+        (Some(_), Some(_)) if has_token(config, headers) => Ok(()),
+        // It is refused even where none is needed, so that the client notices it.
+        (Some(_), Some(_)) => Err(wrong("this is not the token")),
     }
 }
 

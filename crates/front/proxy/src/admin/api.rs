@@ -100,11 +100,8 @@ async fn reload(shared: &FrontState) -> Reply {
 
 /// Starts another process in place of this one. `GET /api/v1/status` tells the result.
 fn upgrade(shared: &FrontState) -> Reply {
-    let started = match shared.is_leaving() {
-        true => None,
-        false => shared.control.upgrade(),
-    };
-    match started {
+    let can_start = !shared.is_leaving();
+    match can_start.then(|| shared.control.upgrade()).flatten() {
         Some(number) => {
             let process = std::process::id();
             Reply::json(&UpgradeStart { process, number }).status(StatusCode::ACCEPTED)

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use catamaran_admin_api as api;
 use catamaran_balance::affinity::Outcome;
@@ -11,6 +11,7 @@ use catamaran_upstream::{Backend, FiguresSnapshot, LastFailure, LastProbe, Probe
 
 use super::health_events::is_mostly_5xx;
 use crate::control::patch::show_moment;
+use crate::control::unix_seconds;
 use crate::deadlines::Tick;
 use crate::site::{Site, Upstream};
 use crate::worker::FrontState;
@@ -36,10 +37,8 @@ pub(super) fn in_flight(
     for backend in site.backends().chain(retired) {
         let number = backend.number();
         if sights.iter().any(|sight| sight.backend == number) {
-            names.insert(
-                number,
-                (backend.upstream(), backend.settings().name.clone()),
-            );
+            let name = backend.settings().name.clone();
+            names.insert(number, (backend.upstream(), name));
         }
     }
     let now = Tick::from(millis(shared.began.elapsed()));
@@ -131,7 +130,7 @@ pub(super) fn last_failure(failure: &LastFailure) -> api::BackendFailure {
         culprit: culprit.to_string(),
         token: token.to_owned(),
         stage: failure.stage.to_owned(),
-        at: moment(failure.at),
+        at: show_moment(unix_seconds(failure.at)),
         request: failure.request.clone(),
         detail: failure.detail.clone(),
     }
@@ -146,7 +145,7 @@ pub(super) fn last_probe(probe: &LastProbe) -> api::BackendProbe {
     };
     api::BackendProbe {
         number: probe.number,
-        at: moment(probe.at),
+        at: show_moment(unix_seconds(probe.at)),
         took_ms: in_millis(probe.took),
         kind: probe.question.kind().to_owned(),
         method,
@@ -173,11 +172,6 @@ fn unproved(probe: &LastProbe) -> Option<&'static str> {
              [probe] with kind = \"request\" does",
         ),
     }
-}
-
-fn moment(time: SystemTime) -> String {
-    let since_epoch = time.duration_since(UNIX_EPOCH);
-    show_moment(since_epoch.map_or(0, |since| since.as_secs()))
 }
 
 fn millis(duration: Duration) -> u64 {

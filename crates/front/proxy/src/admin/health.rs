@@ -40,18 +40,13 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
 /// each limit at which clients are turned away. A limit that is reached leaves the front ready: a balancer that sends
 /// all clients elsewhere would only move the overload.
 fn readiness(observed: &Observation) -> Reply {
-    let state = if observed.leaving {
-        "draining\n"
-    } else if observed.ready {
-        "ready\n"
-    } else {
-        "not ready\n"
+    let mut text = match (observed.leaving, observed.ready) {
+        (true, _) => "draining\n".to_owned(),
+        (false, true) => "ready\n".to_owned(),
+        (false, false) => "not ready\n".to_owned(),
     };
-    let mut text = state.to_owned();
-    for (upstream, is_ready) in &observed.upstreams {
-        if !is_ready {
-            text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
-        }
+    for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
+        text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
     }
     for (upstream, host) in &observed.unresolved {
         text.push_str(&format!(
@@ -65,14 +60,11 @@ fn readiness(observed: &Observation) -> Reply {
     if !limits.is_empty() {
         text.push_str(&format!("clients are turned away: {}\n", limits.join(", ")));
     }
-    for view in &observed.members {
-        let has_answered = view.age.is_some();
-        if !has_answered {
-            let (upstream, source) = (&view.upstream, view.source);
-            text.push_str(&format!(
-                "upstream {upstream} has no members from {source} yet\n"
-            ));
-        }
+    for view in observed.members.iter().filter(|view| view.age.is_none()) {
+        let (upstream, source) = (&view.upstream, view.source);
+        text.push_str(&format!(
+            "upstream {upstream} has no members from {source} yet\n"
+        ));
     }
     let status = if observed.ready {
         StatusCode::OK

@@ -47,9 +47,12 @@ fn limit_status(figures: &LimitFigures) -> LimitStatus {
 
 /// Has a limit forget what a key owes: the body is `{"key": "192.0.2.1"}`.
 pub(super) fn forget(site: &Site, name: &str, body: &Map<String, Value>) -> Reply {
-    let limits = site.limits.as_deref();
-    let Some((limits, limit)) = limits.and_then(|all| Some((all, all.find(name)?))) else {
-        return Reply::not_found(&format!("there is no limit {name:?}"));
+    let not_found = || Reply::not_found(&format!("there is no limit {name:?}"));
+    let Some(limits) = site.limits.as_deref() else {
+        return not_found();
+    };
+    let Some(limit) = limits.find(name) else {
+        return not_found();
     };
     let wrong = |detail: &str| Reply::problem(StatusCode::BAD_REQUEST, "syntax", detail);
     let Some(key) = body.get("key").and_then(Value::as_str) else {

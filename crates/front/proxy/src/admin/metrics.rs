@@ -9,7 +9,6 @@ mod members;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_coding::Coding;
 use catamaran_gauge::process::Usage;
@@ -20,6 +19,7 @@ use crate::cache::Cache;
 use crate::cache::counts::CacheResult;
 use crate::cache::store::FETCH_AGES;
 use crate::control::discovered::MembersView;
+use crate::control::unix_seconds;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::limits::{Limit, Spell};
 use crate::site::BackendStatus;
@@ -318,11 +318,6 @@ fn render_tls(page: &mut Exposition, observed: &Observation) {
         let labels = [profile.as_str(), name, certificate.key_type];
         expiry.sample(&labels, unix_seconds(certificate.not_after));
     }
-}
-
-fn unix_seconds(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
 }
 
 /// Writes the process's resources, under the names that client libraries of Prometheus use.

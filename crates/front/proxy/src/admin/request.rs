@@ -82,11 +82,10 @@ async fn answer(
 ) -> io::Result<Reply> {
     let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
     // Before the check of access: monitoring has no token.
-    if let Some(reply) = health::answer(desk, &head) {
-        return Ok(match is_read {
-            true => reply,
-            false => Reply::method("GET, HEAD"),
-        });
+    match health::answer(desk, &head) {
+        Some(reply) if is_read => return Ok(reply),
+        Some(_) => return Ok(Reply::method("GET, HEAD")),
+        None => {}
     }
     let config = desk.config.load_full();
     if let Err(refusal) = access::check(&config, bound, peer, &head) {

@@ -1,6 +1,7 @@
 //! The state of the front, its upstreams and its backends, as the API shows it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use catamaran_admin_api as api;
@@ -29,11 +30,14 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
     let site = shared.site.load_full();
     let counters = &observed.counters;
     let reasons = counters.reasons.iter();
+    let named_reasons = reasons.map(|(reason, count)| (reason.to_string(), *count));
     let discovered = &shared.control.discovered;
-    let upstreams = site.upstreams.iter();
+    let of_upstream = |it: &Arc<Upstream>| upstream(it, &overrides, discovered);
     let retired = shared.retired.in_use();
+    let retired_backends = retired.iter().map(|it| backend(it, &it.settings()));
     let uptime = shared.began.elapsed();
     let limits = observed.limits.iter();
+    let reached = limits.map(|(limit, spell)| reached_limit(*limit, spell, uptime));
     let (number, failed) = shared.control.last_upgrade();
     let [
         none,
@@ -62,9 +66,7 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
             max: observed.connections_max,
             accepted: counters.accepted,
         },
-        limits: limits
-            .map(|(limit, spell)| reached_limit(*limit, spell, uptime))
-            .collect(),
+        limits: reached.collect(),
         troubles: troubles(shared),
         requests: counters.requests,
         responses: api::ResponseCounts {
@@ -80,16 +82,9 @@ pub(super) fn all(desk: &Desk) -> FrontStatus {
             applied: counters.reloads_applied,
             refused: counters.reloads_refused,
         },
-        reasons: reasons
-            .map(|(reason, count)| (reason.to_string(), *count))
-            .collect(),
-        upstreams: upstreams
-            .map(|it| upstream(it, &overrides, discovered))
-            .collect(),
-        retired: retired
-            .iter()
-            .map(|it| backend(it, &it.settings()))
-            .collect(),
+        reasons: named_reasons.collect(),
+        upstreams: site.upstreams.iter().map(of_upstream).collect(),
+        retired: retired_backends.collect(),
         in_flight: figures::in_flight(shared, &site, &retired),
     }
 }
@@ -144,7 +139,7 @@ pub(super) fn upstream(
     overrides: &Overrides,
     discovered: &DiscoveredMembers,
 ) -> UpstreamStatus {
-    let members = upstream.members.iter();
+    let of_member = |it: &Member| member(upstream, it, overrides, discovered);
     UpstreamStatus {
         name: upstream.name.clone(),
         policy: upstream.config().policy.token().to_owned(),
@@ -158,9 +153,7 @@ pub(super) fn upstream(
             left: upstream.retry_budget.left(),
             max: RetryBudget::MAX,
         },
-        backends: members
-            .map(|it| member(upstream, it, overrides, discovered))
-            .collect(),
+        backends: upstream.members.iter().map(of_member).collect(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The TLS profiles and their certificates, as the API shows them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use catamaran_admin_api::{CertificateStatus, ProfileList, ProfileStatus};
 use catamaran_tls::CertificateFacts;
 
 use crate::config::{CertificateConfig, ClientCertificate};
 use crate::control::patch::show_moment;
+use crate::control::unix_seconds;
 use crate::tls::LiveProfile;
 use crate::worker::FrontState;
 
@@ -30,9 +31,8 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
         .zip(&live.config.certificates)
         .map(|(facts, files)| certificate(facts, files));
     // The default, 0, holds if the clock was set back.
-    let age = SystemTime::now()
-        .duration_since(read_at)
-        .unwrap_or_default();
+    let since_read = SystemTime::now().duration_since(read_at);
+    let age = since_read.unwrap_or_default();
     let client_certificate = match live.config.settings.client_certificate {
         ClientCertificate::Off => "off",
         ClientCertificate::Optional => "optional",
@@ -41,7 +41,7 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     ProfileStatus {
         name: name.to_owned(),
         client_certificate: client_certificate.to_owned(),
-        read: show_moment(seconds(read_at)),
+        read: show_moment(unix_seconds(read_at)),
         age_s: age.as_secs(),
         refused: live.refused().map(|reason| reason.as_str().to_owned()),
         certificates: certificates.collect(),
@@ -52,14 +52,10 @@ fn certificate(facts: &CertificateFacts, files: &CertificateConfig) -> Certifica
     CertificateStatus {
         names: facts.names.clone(),
         issuer: facts.issuer.clone(),
-        not_after: show_moment(seconds(facts.not_after)),
+        not_after: show_moment(unix_seconds(facts.not_after)),
         sha256: facts.sha256.clone(),
         key_type: facts.key_type.to_owned(),
         file: files.chain.display().to_string(),
         key_file: files.key.display().to_string(),
     }
-}
-
-fn seconds(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

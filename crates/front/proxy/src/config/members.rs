@@ -103,10 +103,7 @@ impl MembersConfig {
     /// Whether members may speak this protocol; `true` as well if the source tells that of each member only.
     pub(crate) fn may_speak(&self, protocol: Protocol) -> bool {
         match &self.source {
-            MemberSource::Dns(dns) => match protocol {
-                Protocol::Ajp => dns.speech == Speech::Ajp,
-                Protocol::Http => dns.speech != Speech::Ajp,
-            },
+            MemberSource::Dns(dns) => (dns.speech == Speech::Ajp) == (protocol == Protocol::Ajp),
             MemberSource::File(_) | MemberSource::Mcmp(_) => true,
         }
     }
@@ -129,14 +126,17 @@ impl MembersConfig {
             },
             Place::Unix(path) => Address::Unix(path.clone()),
         };
-        let tls = match found.speech {
-            Speech::Ajp | Speech::Http => None,
-            Speech::Https => match (&address, &self.template.tls) {
-                (Address::Tcp { host, .. }, Some(trust)) => {
-                    Some(trust.trust_in(found.server_name.as_deref().unwrap_or(host))?)
-                }
-                _ => return Err("there is no TLS for this member".to_owned()),
-            },
+        let (protocol, tls) = match found.speech {
+            Speech::Ajp => (Protocol::Ajp, None),
+            Speech::Http => (Protocol::Http, None),
+            Speech::Https => {
+                let (Address::Tcp { host, .. }, Some(trust)) = (&address, &self.template.tls)
+                else {
+                    return Err("there is no TLS for this member".to_owned());
+                };
+                let server_name = found.server_name.as_deref().unwrap_or(host);
+                (Protocol::Http, Some(trust.trust_in(server_name)?))
+            }
         };
         let activation = match found.state {
             _ if member.is_leaving() => Activation::Drain,
@@ -145,19 +145,14 @@ impl MembersConfig {
             FoundState::Stopped => Activation::Stopped,
         };
         let named_domain = found.domain.clone();
+        let named_route = found.jvm_route.clone();
         let mut backend = BackendConfig {
             name: found.name.clone(),
-            protocol: match found.speech {
-                Speech::Ajp => Protocol::Ajp,
-                Speech::Http | Speech::Https => Protocol::Http,
-            },
+            protocol,
             address,
             weight: found.weight,
             distance: found.distance,
-            jvm_route: found
-                .jvm_route
-                .clone()
-                .unwrap_or_else(|| found.name.clone()),
+            jvm_route: named_route.unwrap_or_else(|| found.name.clone()),
             domain: named_domain.or_else(|| domain_of(found.jvm_route.as_deref()?)),
             activation,
             tls,

@@ -306,15 +306,9 @@ impl Template {
     /// Whether the template has `{rest}` or `{rest_query}`.
     #[must_use]
     pub fn names_rest(&self) -> bool {
-        let is_rest = |part: &Part| {
-            matches!(
-                part,
-                Part::Blank(Blank::Placeholder(
-                    Placeholder::Rest | Placeholder::RestQuery
-                ))
-            )
-        };
-        self.0.iter().any(is_rest)
+        let both = [Placeholder::Rest, Placeholder::RestQuery];
+        let parts = both.map(|it| Part::Blank(Blank::Placeholder(it)));
+        self.0.iter().any(|part| parts.contains(part))
     }
 
     /// Whether the template has a value by which requests differ and which nothing else in a cache's key tells, so that

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 
 use super::events::{Events, Kind};
 use crate::config::{
-    Activation, BackendConfig, Config, ListenAddress, McmpSource, MembersConfig, RouteConfig,
-    RouteRules, RouteTarget,
+    Activation, BackendConfig, Config, McmpSource, MembersConfig, RouteConfig, RouteRules,
+    RouteTarget,
 };
 use crate::lock::lock;
 use crate::site::add_routes;
@@ -342,14 +342,7 @@ pub(crate) fn fill_from_files(config: &mut Config) {
 
 /// All TCP addresses on which a front with this configuration listens.
 pub(crate) fn own_addresses(config: &Config) -> Vec<SocketAddr> {
-    let admin = config.admin.iter().flat_map(|it| &it.addresses);
-    let listening = config.listeners.iter().map(|it| &it.address).chain(admin);
-    let mut addresses = Vec::new();
-    for address in listening {
-        if let ListenAddress::Tcp(tcp) = address {
-            addresses.push(*tcp);
-        }
-    }
+    let mut addresses: Vec<SocketAddr> = config.tcp_addresses().collect();
     for members in config.upstreams.iter().flat_map(|it| &it.members) {
         if let MemberSource::Mcmp(mcmp) = &members.source {
             addresses.push(mcmp.listen);
@@ -372,17 +365,13 @@ impl KnownMembers {
         }
         let source = self.config.source.token();
         let text = match &failed {
-            Some(reason) => {
-                let text = format!("members from {source}: {reason}; the last list stays");
-                tracing::warn!(upstream, "{text}");
-                text
-            }
-            None => {
-                let text = format!("members from {source}: it answers again");
-                tracing::info!(upstream, "{text}");
-                text
-            }
+            Some(reason) => format!("members from {source}: {reason}; the last list stays"),
+            None => format!("members from {source}: it answers again"),
         };
+        match &failed {
+            Some(_) => tracing::warn!(upstream, "{text}"),
+            None => tracing::info!(upstream, "{text}"),
+        }
         events.push(Kind::Health, upstream, "", text);
         self.failed = failed;
     }
@@ -473,22 +462,13 @@ impl KnownMembers {
     }
 
     fn view(&self, upstream: &str) -> MembersView {
-        let (mut active, mut draining, mut leaving) = (0, 0, 0);
-        for member in self.members.iter() {
-            if member.is_leaving() {
-                leaving += 1;
-            } else if member.drains() {
-                draining += 1;
-            } else {
-                active += 1;
-            }
-        }
+        let count = |fits: fn(&Member) -> bool| self.members.iter().filter(|it| fits(it)).count();
         MembersView {
             upstream: upstream.to_owned(),
             source: self.config.source.token(),
-            active,
-            draining,
-            leaving,
+            active: count(|it| !it.drains()),
+            draining: count(|it| it.drains() && !it.is_leaving()),
+            leaving: count(Member::is_leaving),
             age: self.good.map(|good| good.elapsed()),
             failed: self.failed.clone(),
             refused: self.refused.clone(),
@@ -542,17 +522,7 @@ fn change(before: &Member, now: &Member) -> Option<String> {
     let (standing_before, standing_now) = (standing(before), standing(now));
     let mut words = Vec::new();
     if standing_before != standing_now {
-        let text = match standing_now {
-            "leaving" => "it is no longer named and drains",
-            "doubted" => {
-                "it is one of too many that are no longer named; it stays until a further answer"
-            }
-            "drain" => "it drains",
-            "stopped" => "it is stopped",
-            _ if matches!(standing_before, "leaving" | "doubted") => "it returned",
-            _ => "it is active",
-        };
-        words.push(text.to_owned());
+        words.push(standing_change(standing_before, standing_now).to_owned());
     }
     let (was, is) = (&before.found, &now.found);
     if was.place != is.place || was.speech != is.speech {
@@ -582,6 +552,20 @@ fn change(before: &Member, now: &Member) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+/// Says that a member's state is another one. Both are words of [`standing`].
+fn standing_change(before: &str, now: &str) -> &'static str {
+    match now {
+        "leaving" => "it is no longer named and drains",
+        "doubted" => {
+            "it is one of too many that are no longer named; it stays until a further answer"
+        }
+        "drain" => "it drains",
+        "stopped" => "it is stopped",
+        _ if matches!(before, "leaving" | "doubted") => "it returned",
+        _ => "it is active",
+    }
+}
+
 /// The member's state in one word, for the log and the admin API.
 fn standing(member: &Member) -> &'static str {
     match member.standing {
@@ -607,10 +591,8 @@ fn state_word(state: FoundState) -> &'static str {
 /// any address of this machine, which is an address to which a socket can be bound.
 fn is_own(own: &[SocketAddr], ip: IpAddr, port: u16) -> bool {
     let is_of_machine = || UdpSocket::bind((ip, 0)).is_ok();
-    let is_reached = |listening: IpAddr| match listening.is_unspecified() {
-        true => is_of_machine(),
-        false => listening == ip,
-    };
+    let is_reached =
+        |listening: IpAddr| listening == ip || listening.is_unspecified() && is_of_machine();
     own.iter()
         .any(|address| address.port() == port && is_reached(address.ip()))
 }

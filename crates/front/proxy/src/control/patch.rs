@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        for (value, settings) in [
+        for (value, said) in [
             (
                 json!({"weight": 0}),
                 "`weight` must be a number from 1 to 1000",
@@ -283,7 +283,7 @@ mod tests {
             (json!({"wieght": 2}), "no setting \"wieght\""),
         ] {
             let error = read(&value).expect_err("a fault");
-            assert!(error.contains(settings), "{value}: {error}");
+            assert!(error.contains(said), "{value}: {error}");
         }
     }
 

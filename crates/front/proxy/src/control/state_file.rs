@@ -242,10 +242,8 @@ mod tests {
             fs::write(&path, bad).expect("written");
             let file = StateFile::new(path.clone());
             assert!(file.load().is_empty() && file.fails(), "{bad}");
-            assert_eq!(
-                fs::read_to_string(beside(&path, "corrupt")).expect("kept"),
-                bad
-            );
+            let kept = beside(&path, "corrupt");
+            assert_eq!(fs::read_to_string(kept).expect("kept"), bad);
             assert!(!path.exists());
             // At the start and by a reload it is written anew, which nobody has noticed.
             file.save(&some());

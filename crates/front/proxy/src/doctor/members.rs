@@ -63,14 +63,9 @@ fn add(upstream: &mut UpstreamConfig, members: &MembersConfig, answer: &Answer) 
 /// `members_max` of them.
 ///
 /// `need` files are needed for the present configuration; `limit` is the most that may be open.
-pub(super) fn checks(
-    config: &Config,
-    reports: &[SourceReport],
-    need: u64,
-    limit: u64,
-) -> Vec<Check> {
+pub(super) fn checks(config: &Config, found: &[SourceReport], need: u64, limit: u64) -> Vec<Check> {
     let mut checks = Vec::new();
-    for report in reports {
+    for report in found {
         let mut upstreams = config.upstreams.iter();
         let Some(upstream) = upstreams.find(|it| it.name == report.upstream) else {
             continue;

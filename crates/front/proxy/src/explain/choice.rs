@@ -86,9 +86,10 @@ fn words(upstream: &Upstream, step: Step) -> (Option<usize>, String) {
             to,
             by_domain,
         } => {
-            let why = match by_domain {
-                true => "of its domain",
-                false => "its fallback",
+            let why = if by_domain {
+                "of its domain"
+            } else {
+                "its fallback"
             };
             let text = format!("{}: moved to {}, {why}", names(named), name(to));
             (Some(to), text)

@@ -73,6 +73,11 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
         texts.push(key);
     }
     texts.extend(sent.iter_mut().flat_map(texts_sent));
+    put_names(texts, hidden);
+}
+
+/// Replaces each hidden value in `texts` by its name.
+fn put_names(texts: Vec<&mut String>, hidden: &[HiddenValue]) {
     // The longest first: a value may be a part of another one.
     let mut longest_first: Vec<&HiddenValue> = hidden.iter().collect();
     longest_first.sort_by_key(|it| std::cmp::Reverse(it.value.as_bytes().len()));

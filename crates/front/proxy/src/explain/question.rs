@@ -129,7 +129,7 @@ impl<'l> SupposedRequest<'l> {
                 url.secure,
             ),
             name_or_address => {
-                let listener = find_listener(listeners, name_or_address)?;
+                let listener = lookup(listeners, name_or_address)?;
                 (listener, listener.is_secure())
             }
         };
@@ -196,10 +196,7 @@ fn best_fitting<'l>(listeners: &'l [ListenerConfig], url: &Url<'_>) -> Option<&'
 }
 
 /// The listener that has this name or address.
-fn find_listener<'l>(
-    listeners: &'l [ListenerConfig],
-    text: &str,
-) -> Result<&'l ListenerConfig, String> {
+fn lookup<'l>(listeners: &'l [ListenerConfig], text: &str) -> Result<&'l ListenerConfig, String> {
     let unix_path = text.strip_prefix("unix:").map(Path::new);
     for listener in listeners {
         let is_meant = listener.name.as_deref() == Some(text)

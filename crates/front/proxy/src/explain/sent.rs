@@ -6,7 +6,7 @@ use catamaran_admin_api::BackendRequest;
 use catamaran_units::show_duration;
 use catamaran_upstream::RequestError;
 
-use crate::config::BackendConfig;
+use crate::config::{BackendConfig, RouteRules};
 use crate::exchange::outgoing::Outgoing;
 use crate::site::rules::Rules;
 use crate::site::{Choice, Upstream};
@@ -39,40 +39,23 @@ pub(super) fn request(
 
 /// Lists the timeouts that apply to a backend's exchange, each with its value: the route's, or else the backend's.
 fn timeouts(settings: &BackendConfig, rules: Option<&Rules>) -> Vec<(String, String)> {
-    let of_route = rules.map(Rules::config);
-    let is_ajp = !settings.speaks_http();
-    let first_byte = of_route
-        .and_then(|rules| rules.first_byte_timeout)
-        .unwrap_or(settings.first_byte_timeout);
-    let idle_body = of_route
-        .and_then(|rules| rules.idle_body_timeout)
-        .unwrap_or(settings.idle_body_timeout);
-    let exchange = of_route
-        .and_then(|rules| rules.exchange_timeout)
-        .or(settings.exchange_timeout);
+    let of_route = |key: fn(&RouteRules) -> Option<Duration>| key(rules?.config());
+    let first_byte = of_route(|it| it.first_byte_timeout).unwrap_or(settings.first_byte_timeout);
+    let idle_body = of_route(|it| it.idle_body_timeout).unwrap_or(settings.idle_body_timeout);
+    let limit = of_route(|it| it.exchange_timeout).or(settings.exchange_timeout);
+    // `Duration::MAX` stands for no limit.
+    let exchange = limit.filter(|it| *it < Duration::MAX);
+    let ajp = (!settings.speaks_http()).then_some(&settings.ajp);
     let timeouts = [
         ("connect_timeout", Some(settings.connect_timeout)),
         ("queue_timeout", Some(settings.queue_timeout)),
         ("first_byte_timeout", Some(first_byte)),
         ("idle_body_timeout", Some(idle_body)),
-        // `Duration::MAX` stands for no limit.
-        (
-            "exchange_timeout",
-            exchange.filter(|it| *it < Duration::MAX),
-        ),
-        (
-            "attempt_timeout",
-            of_route.and_then(|rules| rules.attempt_timeout),
-        ),
+        ("exchange_timeout", exchange),
+        ("attempt_timeout", of_route(|it| it.attempt_timeout)),
         ("suspect_after", settings.suspect_after),
-        (
-            "ping_after_idle",
-            settings.ajp.ping_after_idle.filter(|_| is_ajp),
-        ),
-        (
-            "ping_timeout",
-            Some(settings.ajp.ping_timeout).filter(|_| is_ajp),
-        ),
+        ("ping_after_idle", ajp.and_then(|ajp| ajp.ping_after_idle)),
+        ("ping_timeout", ajp.map(|ajp| ajp.ping_timeout)),
     ];
     timeouts
         .into_iter()

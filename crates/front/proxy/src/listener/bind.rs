@@ -31,13 +31,8 @@ pub(crate) struct Ipv4Ports(HashSet<u16>);
 impl Ipv4Ports {
     /// Collects the ports of all IPv4 listeners of a configuration, including the admin listener's.
     pub(crate) fn of(config: &Config) -> Self {
-        let listeners = config.listeners.iter().map(|it| &it.address);
-        let admin = config.admin.iter().flat_map(|admin| &admin.addresses);
-        let ports = listeners.chain(admin).filter_map(|address| match address {
-            ListenAddress::Tcp(SocketAddr::V4(address)) => Some(address.port()),
-            ListenAddress::Tcp(_) | ListenAddress::Unix(_) => None,
-        });
-        Self(ports.collect())
+        let ipv4 = config.tcp_addresses().filter(SocketAddr::is_ipv4);
+        Self(ipv4.map(|address| address.port()).collect())
     }
 
     fn options(&self, address: SocketAddr) -> TcpOptions {

@@ -83,7 +83,8 @@ fn share_of_clients(limit: u64, wanted: usize, others: usize) -> usize {
     let spare = usize::try_from(SPARE_FILES).unwrap_or(usize::MAX);
     // With a very low limit, most of the files are still for connections.
     let connections = files - spare.min(files / 4);
-    wanted.min(connections.saturating_sub(others).max(connections / 2))
+    let left = connections.saturating_sub(others);
+    wanted.min(left.max(connections / 2))
 }
 
 #[cfg(test)]

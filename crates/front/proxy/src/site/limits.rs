@@ -14,7 +14,7 @@ use catamaran_limit::{ASKS_MAX, Ask, Network, Outcome, Quota, RefusedKey, Sketch
 use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
-use crate::config::{Config, LimitConfig, ListenAddress};
+use crate::config::{Config, LimitConfig, ListenAddress, ListenerConfig};
 
 /// The limits of a site, and what keys owe to them.
 #[derive(Clone, Debug)]
@@ -117,16 +117,12 @@ impl LimitResult {
 impl SiteLimits {
     /// The limits of a configuration; `None`: it has none.
     pub(crate) fn new(config: &Config, workers: usize) -> Option<Self> {
-        let mut connections = Vec::new();
-        let mut of_listeners = Vec::with_capacity(config.listeners.len());
+        // `enter` sets the numbers, which are 0 here.
+        let rate = |it: &ListenerConfig| Some((it.address.clone(), it.connection_rate?, 0));
+        let connections: Vec<_> = config.listeners.iter().filter_map(rate).collect();
         let index = |name: &String| config.limits.iter().position(|it| it.name == *name);
-        for listener in &config.listeners {
-            if let Some(rate) = listener.connection_rate {
-                // `enter` sets the number.
-                connections.push((listener.address.clone(), rate, 0));
-            }
-            of_listeners.push(listener.request_limits.iter().filter_map(index).collect());
-        }
+        let listeners = config.listeners.iter();
+        let of_listeners = listeners.map(|it| it.request_limits.iter().filter_map(index).collect());
         if config.limits.is_empty() && connections.is_empty() {
             return None;
         }
@@ -138,7 +134,7 @@ impl SiteLimits {
         };
         let mut limits = Self {
             limits: config.limits.iter().map(limit).collect(),
-            of_listeners,
+            of_listeners: of_listeners.collect(),
             connections,
             memory,
             ledger: Ledger::new(memory),
@@ -272,14 +268,12 @@ impl SiteLimits {
         let figures = |limit: &SiteLimit| {
             // How many keys owe something, and how much they owe together.
             let (keys, sum) = counts[usize::from(limit.number)];
+            let counts_flights = matches!(limit.config.quota, Quota::InFlight(_));
             LimitFigures {
                 config: Arc::clone(&limit.config),
                 requests: limit.requests(),
                 keys,
-                in_flight: match limit.config.quota {
-                    Quota::InFlight(_) => Some(sum),
-                    Quota::Rate { .. } => None,
-                },
+                in_flight: counts_flights.then_some(sum),
             }
         };
         self.limits.iter().map(figures).collect()

@@ -14,7 +14,6 @@ pub(crate) mod runners;
 mod tree;
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -176,24 +175,27 @@ impl RouteTable {
             tree.finish(&mut sets);
         }
         table.any.finish(&mut sets);
-        table.has_expressions = configs.iter().any(|config| config.regex.is_some());
-        table.refuses_parameters = configs.iter().any(|config| config.refuse_parameters);
-        let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
-        table.domain_labels = table.domains.keys().map(|it| labels(it)).collect();
-        table
-            .domain_labels
-            .sort_unstable_by_key(|&count| Reverse(count));
-        table.domain_labels.dedup();
-        table.takes_all = matches!(configs, [only] if takes_every_request(only));
-        let mut rules = configs.iter().filter_map(|config| config.rules.as_ref());
-        table.has_cors = rules.clone().any(|rules| rules.cors.is_some());
-        table.has_tunnels = rules.any(|rules| !rules.upgrade.is_empty());
-        table.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
-        table.has_methods = configs.iter().any(|config| !config.methods.is_empty());
-        table.has_found = configs.iter().any(|config| config.found);
+        table.note_needs(configs);
         table.given = configs.len();
         table.join();
         Ok(table)
+    }
+
+    /// Notes what the routes need, so that a lookup does nothing that none of them needs.
+    fn note_needs(&mut self, configs: &[RouteConfig]) {
+        let labels = |domain: &[u8]| domain.iter().filter(|&&byte| byte == b'.').count();
+        self.domain_labels = self.domains.keys().map(|it| labels(it)).collect();
+        self.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
+        self.domain_labels.dedup();
+        self.takes_all = matches!(configs, [only] if takes_every_request(only));
+        self.has_expressions = configs.iter().any(|config| config.regex.is_some());
+        self.refuses_parameters = configs.iter().any(|config| config.refuse_parameters);
+        self.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
+        self.has_methods = configs.iter().any(|config| !config.methods.is_empty());
+        self.has_found = configs.iter().any(|config| config.found);
+        let mut rules = configs.iter().filter_map(|config| config.rules.as_ref());
+        self.has_cors = rules.clone().any(|rules| rules.cors.is_some());
+        self.has_tunnels = rules.any(|rules| !rules.upgrade.is_empty());
     }
 
     /// Combines each route that members bring with each route of the file that is for any host, leads to the same
@@ -374,11 +376,8 @@ impl RouteTable {
                 break;
             };
             routes.push(index);
-            if self.routes[index]
-                .config
-                .conditions
-                .are_known_at_preflight()
-            {
+            let conditions = &self.routes[index].config.conditions;
+            if conditions.are_known_at_preflight() {
                 break;
             }
         }

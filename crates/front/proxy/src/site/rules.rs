@@ -72,8 +72,7 @@ impl Rules {
             named.filter_map(|(name, _)| member(name)).collect()
         };
         let stopped = members_with(Activation::Stopped);
-        self.drained = members_with(Activation::Drain);
-        self.stopped = stopped;
+        (self.stopped, self.drained) = (stopped, members_with(Activation::Drain));
     }
 
     /// Looks up the index of the cache that the rules name.

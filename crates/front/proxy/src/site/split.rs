@@ -32,9 +32,8 @@ impl Split {
         let place = (u128::from(number) * u128::from(sum)) >> 64;
         let mut ends = self.ends.iter();
         let found = ends.find(|(_, end)| place < u128::from(*end));
-        found
-            .or(self.ends.first())
-            .map_or(0, |(upstream, _)| *upstream)
+        let found_or_first = found.or_else(|| self.ends.first());
+        found_or_first.map_or(0, |(upstream, _)| *upstream)
     }
 }
 

@@ -114,14 +114,15 @@ impl Turns {
         now: Instant,
     ) -> Option<usize> {
         let since_built = now.saturating_duration_since(self.built);
-        let pick =
-            |schedule: &mut Schedule, of_tier: &TierMembers<'_>, tried: &[usize], tier| match self
-                .table(key, tier)
-            {
+        self.first(
+            worker,
+            members,
+            tried,
+            |schedule, of_tier, tried, tier| match self.table(key, tier) {
                 Some((key, table)) => table.pick(key, |place| share(of_tier, place, tried)),
                 None => schedule.pick(of_tier, tried, since_built),
-            };
-        self.first(worker, members, tried, pick)
+            },
+        )
     }
 
     /// Picks as [`Self::pick`] does, but only among the members in `among`.
@@ -136,9 +137,12 @@ impl Turns {
         self.first(worker, members, tried, |schedule, of_tier, tried, tier| {
             let places = self.places_in(tier, among);
             match self.table(key, tier) {
-                Some((key, table)) => table.pick(key, |place| match places.contains(&place) {
-                    true => share(of_tier, place, tried),
-                    false => 0,
+                Some((key, table)) => table.pick(key, |place| {
+                    if places.contains(&place) {
+                        share(of_tier, place, tried)
+                    } else {
+                        0
+                    }
                 }),
                 None => schedule.pick_among(of_tier, &places, tried),
             }
@@ -242,14 +246,9 @@ impl Turns {
 
     /// For those of `members` that belong to this tier, their places in it.
     fn places_in(&self, tier: usize, members: &[usize]) -> Vec<usize> {
-        let mut places = Vec::with_capacity(members.len());
-        for &member in members {
-            let (own_tier, place) = self.places[member];
-            if own_tier == tier {
-                places.push(place);
-            }
-        }
-        places
+        let places = members.iter().map(|&member| self.places[member]);
+        let of_tier = places.filter(|(own_tier, _)| *own_tier == tier);
+        of_tier.map(|(_, place)| place).collect()
     }
 
     fn lock(&self, worker: usize) -> MutexGuard<'_, Box<[Schedule]>> {

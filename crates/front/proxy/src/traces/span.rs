@@ -69,7 +69,7 @@ impl Span {
             None => (trace.span, trace.parent, SERVER),
             Some(number) => (trace.attempt(number), Some(trace.span), CLIENT),
         };
-        // Both times are measured from the beginning of the exchange, so that the clock of the day may be set meanwhile.
+        // Both times are measured from the beginning of the exchange, so the clock of the day may be set meanwhile.
         let nanos = |instant: Instant| {
             let began_at = period.exchange.time.duration_since(SystemTime::UNIX_EPOCH);
             let after = instant.saturating_duration_since(period.exchange.instant);

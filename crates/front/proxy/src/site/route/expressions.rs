@@ -66,9 +66,10 @@ impl Expressions {
         }
         let Some(set) = &self.set else {
             let matches = |route: &&ExpressionRoute| {
-                let path = match route.refuses_parameters {
-                    true => lookup.with_parameters,
-                    false => lookup.path,
+                let path = if route.refuses_parameters {
+                    lookup.with_parameters
+                } else {
+                    lookup.path
                 };
                 route.expression.matches(path)
             };
@@ -81,9 +82,12 @@ impl Expressions {
             return routes.find_map(|route| route.slot.find(lookup));
         }
         let matching_with = set.matches(lookup.with_parameters);
-        let matches = |(index, route): &(usize, &ExpressionRoute)| match route.refuses_parameters {
-            true => matching_with.matched(*index),
-            false => matching.matched(*index),
+        let matches = |(index, route): &(usize, &ExpressionRoute)| {
+            if route.refuses_parameters {
+                matching_with.matched(*index)
+            } else {
+                matching.matched(*index)
+            }
         };
         let mut routes = self.routes.iter().enumerate().filter(matches);
         routes.find_map(|(_, route)| route.slot.find(lookup))
