@@ -76,6 +76,7 @@ pub(crate) async fn serve(
         Decision::Files(request) => {
             match Box::pin(files::serve(&mut exchange, down, *request)).await {
                 Ok(after) => Ok(after),
+                // There is no such file, and the route has an upstream.
                 Err(forward) => Box::pin(run(&mut exchange, down, forward)).await,
             }
         }
@@ -149,8 +150,8 @@ async fn run<'a>(
     if let Some(reason) = outgoing.dropped {
         worker.counters().reason(reason);
     }
-    // Boxed by itself: a box of at most a kilobyte comes from a free list of the allocator's. Both
-    // boxes, this one and that around it, are kept below (tests of their sizes).
+    // These futures are boxed apart from that of `run`: the allocator has free lists for boxes of up to a kilobyte
+    // only. A test checks the sizes.
     let served = match cache {
         None => {
             upstream.retry_budget.request(worker.index());
@@ -173,11 +174,12 @@ async fn run<'a>(
         down.recycle(outgoing.head);
         return Err(failure);
     }
-    if let Some(wanted) = exchange.decided.tunnel.take()
-        && let Some(backend) = wanted.opened
+    if let Some(tunnel) = exchange.decided.tunnel.take()
+        && let Some(backend) = tunnel.opened
     {
+        // A tunnel may stay open for hours, and does not need the request.
         drop(outgoing);
-        Box::pin(tunnel::run(exchange, down, backend, wanted.idle)).await;
+        Box::pin(tunnel::run(exchange, down, backend, tunnel.idle)).await;
         return Ok(After::Cut);
     }
     down.recycle(outgoing.head);

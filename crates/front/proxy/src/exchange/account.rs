@@ -40,10 +40,14 @@ pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
 
 /// The facts about the exchange for its line in the access log.
 fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
-    let since = |at: Instant| at.saturating_duration_since(exchange.began);
-    let request = exchange.logged.as_deref();
-    let compression = exchange.progress.compression.as_ref();
-    let ended = request.and_then(|it| it.ended);
+    let since_began = |time: Instant| time.saturating_duration_since(exchange.began);
+    let logged = exchange.logged.as_deref();
+    let ended = logged.and_then(|logged| logged.ended);
+    let compressed = match &exchange.progress.compression {
+        Some(compression) => Some(compression.figures()),
+        // A stored response may have been compressed when it was stored.
+        None => logged.and_then(|logged| logged.coded),
+    };
     Record {
         ended: SystemTime::now(),
         id: exchange.id,
@@ -53,7 +57,7 @@ fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
             span: trace.span,
         }),
         client: exchange.decided.client_ip,
-        request: request.map(LoggedRequest::line),
+        request: logged.map(LoggedRequest::line),
         status: logged_status(exchange).map(|status| status.as_u16()),
         received: exchange.progress.received,
         sent: if exchange.progress.status.is_some() {
@@ -72,17 +76,15 @@ fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
             first_backend: exchange.attempts.first_member.map(Member::name),
         }),
         attempts: exchange.attempts.count,
-        file: request.and_then(|it| it.file),
-        compressed: compression
-            .map(|it| it.figures())
-            .or_else(|| request?.coded),
-        cache: request.and_then(|it| it.cache),
-        limit: request.and_then(|it| Some(it.limit.as_ref()?.name.as_str())),
-        limit_dry: request.and_then(|it| Some(it.limit_dry.as_ref()?.name.as_str())),
-        lease: request.and_then(|it| it.leased).map(since),
-        upload: exchange.progress.uploaded_at.map(since),
-        first_byte: exchange.progress.head_at.map(since),
-        total: since(ended.unwrap_or_else(Instant::now)),
+        file: logged.and_then(|logged| logged.file),
+        compressed,
+        cache: logged.and_then(|logged| logged.cache),
+        limit: logged.and_then(|logged| Some(logged.limit.as_ref()?.name.as_str())),
+        limit_dry: logged.and_then(|logged| Some(logged.limit_dry.as_ref()?.name.as_str())),
+        lease: logged.and_then(|logged| logged.leased).map(since_began),
+        upload: exchange.progress.uploaded_at.map(since_began),
+        first_byte: exchange.progress.head_at.map(since_began),
+        total: since_began(ended.unwrap_or_else(Instant::now)),
         reason: exchange.reason,
         protocol: down.protocol(),
         stream: down.stream(),

@@ -50,12 +50,13 @@ pub(crate) async fn try_backends<'a>(
 ) -> Result<(), Failure> {
     let rules = exchange.decided.rules();
     let retries = upstream.retries_by(rules);
+    let mut attempts_max = retries + 1;
     let mut candidates = Candidates::new(upstream, rules);
     let mut tried = candidates.stopped().to_vec();
     // The choice of the last attempt, if the next one is made on the same backend.
     let mut same: Option<Choice<'_>> = None;
-    let mut refusals = 0;
     loop {
+        // A backend that is asked again is asked on a fresh connection.
         let fresh = same.is_some();
         let choice = match same {
             Some(choice) => choice,
@@ -63,6 +64,7 @@ pub(crate) async fn try_backends<'a>(
                 Ok(choice) => choice,
                 Err(failure) if !candidates.are_awaited(&tried) => return Err(failure),
                 Err(_) => {
+                    // The wait may replace the members, so that all of them may be tried again.
                     Box::pin(candidates.wait(exchange, down, outgoing)).await?;
                     tried = candidates.stopped().to_vec();
                     same = None;
@@ -76,18 +78,17 @@ pub(crate) async fn try_backends<'a>(
         exchange.attempts.member = Some(member);
         exchange.attempts.first_member.get_or_insert(member);
         exchange.attempts.count += 1;
-        let attempts_left = (retries + 1 + refusals).saturating_sub(exchange.attempts.count);
         let elsewhere = Elsewhere {
             upstream: candidates.upstream,
             tried: &tried,
             present: index,
             method: outgoing.method_for_retry(),
-            attempts_left,
+            attempts_left: attempts_max.saturating_sub(exchange.attempts.count),
             held,
         };
         let began = exchange.trace.and_then(Trace::clock);
         let attempted = attempt(exchange, &choice, &elsewhere, fresh, down, outgoing).await;
-        let fault = attempted.as_ref().err().map(|it| it.fault());
+        let fault = attempted.as_ref().err().map(|failed| failed.fault());
         spans::note_attempt(exchange, outgoing, began, fault);
         let Err(failed) = attempted else {
             return Ok(());
@@ -95,39 +96,40 @@ pub(crate) async fn try_backends<'a>(
         if !tried.contains(&index) {
             tried.push(index);
         }
-        // A refused connection takes no time and puts its backend out, so it does not use up an attempt.
-        let free = u32::from(failed.refused && retries > 0);
-        refusals += free;
-        let has_others = candidates.upstream.has_others(&tried);
-        let waits = candidates.are_awaited_after(&failed, &tried);
-        let decision = retry::decide(&Attempt {
-            attempts_left: attempts_left + free,
-            others: waits || !held && has_others,
-            ..facts_of(exchange, &failed, candidates.upstream, outgoing)
-        });
-        if decision == Retry::No {
-            return Err(failed.failure);
+        if failed.refused && retries > 0 {
+            // A refused connection takes no time and puts its backend out, so it does not use up an attempt.
+            attempts_max += 1;
         }
-        // A request that waits for a member adds next to no load.
-        let is_free = waits && decision == Retry::Other;
-        if !is_free && !candidates.upstream.retry_budget.retry() {
-            let reason = Reason::new(Culprit::Front, "retry-budget");
-            exchange.scene.worker.counters().reason(reason);
-            return Err(failed.failure);
-        }
-        account_retry(exchange, &failed, decision);
+        let chances = Chances {
+            attempts_left: attempts_max.saturating_sub(exchange.attempts.count),
+            waits: candidates.are_awaited_after(&failed, &tried),
+            // A session that is held to its backend goes to no other one.
+            has_others: !held && candidates.upstream.has_others(&tried),
+        };
+        let decision = plan_retry(exchange, &failed, chances, candidates.upstream, outgoing)?;
         same = (decision == Retry::Fresh).then_some(choice);
     }
 }
 
-/// The facts of a failed attempt that decide about another one.
-fn facts_of(
+/// What is left for another attempt.
+#[derive(Clone, Copy)]
+struct Chances {
+    attempts_left: u32,
+    /// Whether the request waits for a member that takes new sessions.
+    waits: bool,
+    /// Whether there is a backend that was not tried yet.
+    has_others: bool,
+}
+
+/// Decides how a failed attempt is repeated, and counts the retry. The error: it is not repeated.
+fn plan_retry(
     exchange: &Exchange<'_>,
     failed: &Failed,
+    chances: Chances,
     upstream: &Upstream,
     outgoing: &Outgoing<'_>,
-) -> Attempt {
-    Attempt {
+) -> Result<Retry, Failure> {
+    let decision = retry::decide(&Attempt {
         stage: failed.stage,
         repeatable: upstream.repeats(outgoing.method_for_retry()),
         replayable: exchange.progress.replay.has_all(exchange.progress.received),
@@ -135,10 +137,22 @@ fn facts_of(
         given_up: failed.given_up,
         dial_timed_out: failed.dial_timed_out,
         reused: failed.reused,
-        attempts_left: 0,
-        others: false,
+        attempts_left: chances.attempts_left,
+        others: chances.waits || chances.has_others,
         blameless: failed.failure.reason.is_client() || failed.is_over,
+    });
+    if decision == Retry::No {
+        return Err(failed.failure);
     }
+    // A request that waits for a member adds next to no load.
+    let is_free = chances.waits && decision == Retry::Other;
+    if !is_free && !upstream.retry_budget.retry() {
+        let reason = Reason::new(Culprit::Front, "retry-budget");
+        exchange.scene.worker.counters().reason(reason);
+        return Err(failed.failure);
+    }
+    account_retry(exchange, failed, decision);
+    Ok(decision)
 }
 
 /// Chooses the backend of the next attempt; the error tells why there is none.
@@ -149,12 +163,9 @@ fn choose<'o>(
     outgoing: &'o Outgoing<'_>,
 ) -> Result<Choice<'o>, Failure> {
     let upstream = candidates.upstream;
-    let nobody = |token| {
-        let token = if upstream.is_in_maintenance(candidates.stopped()) {
-            MAINTENANCE
-        } else {
-            token
-        };
+    let unavailable = |token| {
+        let is_planned = upstream.is_in_maintenance(candidates.stopped());
+        let token = if is_planned { MAINTENANCE } else { token };
         Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
     };
     let chosen = upstream.choose(
@@ -165,34 +176,29 @@ fn choose<'o>(
     );
     let choice = match chosen {
         Ok(Some(choice)) => choice,
-        Ok(None) => return Err(nobody("no-backend")),
+        Ok(None) => return Err(unavailable("no-backend")),
         Err(BackendOut { route }) => {
-            exchange.attempts.session_route = exchange
-                .scene
-                .worker
-                .access_log()
-                .is_on()
-                .then(|| route.into());
-            return Err(nobody("sticky-backend-out"));
+            let is_logged = exchange.scene.worker.access_log().is_on();
+            exchange.attempts.session_route = is_logged.then(|| route.into());
+            return Err(unavailable("sticky-backend-out"));
         }
     };
     if let Some(decision) = choice.decision {
-        note(exchange, &decision);
+        note_session(exchange, &decision);
     }
     Ok(choice)
 }
 
 /// Notes the outcome for the request's session. The outcome of the last attempt is the one that is counted.
-fn note(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
+fn note_session(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) {
+    // Each attempt decides anew; the first decision is the one that counts the excess.
     if decision.excess && exchange.attempts.sticky.is_none() {
         let reason = Reason::new(Culprit::Client, "sticky-values-max");
         exchange.scene.worker.counters().reason(reason);
     }
     exchange.attempts.sticky = Some(decision.outcome);
-    let logged = decision
-        .route
-        .filter(|_| exchange.scene.worker.access_log().is_on());
-    exchange.attempts.session_route = logged.map(Into::into);
+    let is_logged = exchange.scene.worker.access_log().is_on();
+    exchange.attempts.session_route = decision.route.filter(|_| is_logged).map(Into::into);
 }
 
 /// The time at which an attempt begins; for the first one, unless it had to wait, the time of the request's head.
@@ -231,10 +237,13 @@ async fn attempt(
 ) -> Result<(), Box<Failed>> {
     let now = now(exchange);
     let upstream = elsewhere.upstream;
-    let reuse = match upstream.repeats(&outgoing.head.method) {
-        _ if fresh => Reuse::Never,
-        true => Reuse::Any,
-        false => Reuse::Lasting,
+    let reuse = if fresh {
+        Reuse::Never
+    } else if upstream.repeats(&outgoing.head.method) {
+        Reuse::Any
+    } else {
+        // The request cannot be repeated after a pooled connection broke.
+        Reuse::Lasting
     };
     let member = &upstream.members[choice.member];
     let settings = &member.settings;
@@ -255,24 +264,20 @@ async fn attempt(
         return Err(reported(exchange, member, failed, &error));
     }
     enter_sent(exchange, outgoing.head.body, choice);
-    let policy = ResponsePolicy {
-        backend: Some(BackendPolicy {
-            member,
-            elsewhere,
-            pages: exchange.decided.pages.replacing(),
-            cookie: upstream.cookie(choice, outgoing.identity.secure),
-        }),
-        passage: exchange.decided.passage.as_deref(),
-        limit_fields: exchange.decided.limit_fields.as_deref(),
-        cors: exchange.decided.cors.as_deref(),
-        request: exchange.progress.hook.is_some().then_some(outgoing),
+    let backend_policy = BackendPolicy {
+        member,
+        elsewhere,
+        pages: exchange.decided.pages.replacing(),
+        cookie: upstream.cookie(choice, outgoing.identity.secure),
     };
+    let request = exchange.progress.hook.is_some().then_some(outgoing);
+    let policy = exchange.decided.policy(Some(backend_policy), request);
     let source = Source::Backend(Leased {
         lease: &mut lease,
         config: settings,
         rules: exchange.decided.rules(),
         elsewhere,
-        seen: exchange.seen.as_ref(),
+        in_flight: exchange.in_flight.as_ref(),
     });
     let terms = terms(exchange, outgoing, end, &policy);
     let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)
@@ -282,8 +287,8 @@ async fn attempt(
     note_response(exchange, member, now, error);
     match relayed {
         Ok(()) if exchange.progress.upgraded => {
-            if let Some(wanted) = &mut exchange.decided.tunnel {
-                wanted.opened = Some(lease.into_tunnel());
+            if let Some(tunnel) = &mut exchange.decided.tunnel {
+                tunnel.opened = Some(lease.into_tunnel());
             }
             Ok(())
         }
@@ -324,8 +329,8 @@ fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
             attempts: exchange.attempts.count,
         });
     }
-    if let Some(seen) = &exchange.seen {
-        seen.enter(match body {
+    if let Some(in_flight) = &exchange.in_flight {
+        in_flight.enter(match body {
             BodyLength::Known(0) => Phase::Waiting,
             _ => Phase::Sending,
         });
@@ -339,16 +344,23 @@ fn after_wait<'m>(
     leased: Result<Option<Result<Lease<'m>, LeaseError>>, ClientError>,
     end: AttemptEnd,
 ) -> Result<Lease<'m>, Box<Failed>> {
-    let left = |error| {
-        let failed = Failed::unsent(Failure::from_client(&error));
-        reported(exchange, member, failed, &error)
-    };
-    let late = || {
-        let error = RelayError::from(end.timeout);
-        reported(exchange, member, Failed::late(&error), &error)
-    };
-    let unleased = |error| reported(exchange, member, Failed::from_lease(&error), &error);
-    leased.map_err(left)?.ok_or_else(late)?.map_err(unleased)
+    match leased {
+        Ok(Some(Ok(lease))) => Ok(lease),
+        Ok(Some(Err(error))) => {
+            let failed = Failed::from_lease(&error);
+            Err(reported(exchange, member, failed, &error))
+        }
+        // The time of the attempt is over.
+        Ok(None) => {
+            let error = RelayError::from(end.timeout);
+            Err(reported(exchange, member, Failed::late(&error), &error))
+        }
+        // The client has left.
+        Err(error) => {
+            let failed = Failed::unsent(Failure::from_client(&error));
+            Err(reported(exchange, member, failed, &error))
+        }
+    }
 }
 
 /// Counts an attempt, and begins to lease a connection for it. A tunnel gets a new connection, which is not
@@ -364,8 +376,8 @@ fn begin_lease<'m>(
     } = member;
     let worker = exchange.scene.worker.index();
     backend.figures().attempt(worker);
-    if let Some(seen) = &exchange.seen {
-        seen.attempt(backend.number());
+    if let Some(in_flight) = &exchange.in_flight {
+        in_flight.attempt(backend.number());
     }
     match &exchange.decided.tunnel {
         None => Ok(backend.lease(settings, worker, reuse, now)),
@@ -386,12 +398,13 @@ fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, bega
     let now = exchange.scene.measured();
     note_end(exchange, member, began, now);
     let status = exchange.progress.status;
-    // So Tomcat answers a wrong secret of AJP13: 403 to the first request of a connection, which it then closes.
-    let is_refusal = status == Some(StatusCode::FORBIDDEN);
-    if is_refusal && !lease.is_reused() && !lease.is_reusable() {
+    // To a wrong secret of AJP13, Tomcat answers 403 on the first request of a connection, and closes it.
+    let is_forbidden = status == Some(StatusCode::FORBIDDEN);
+    if is_forbidden && !lease.is_reused() && !lease.is_reusable() {
         backend.note_refusal();
     }
     lease.finish(now);
+    // The client got a status after which another backend would have been asked: a probe looks at this one.
     if status.is_some_and(|status| settings.retries_status(status)) {
         backend.verify();
     }
@@ -415,10 +428,10 @@ fn break_off(
 ) -> Box<Failed> {
     let failed = Failed::from_relay(error, &exchange.progress, &lease);
     report(exchange, member, &failed, error);
-    // A response that has begun may go on for ever without a byte. A reset tells the backend.
     if failed.failure.is_gone() && exchange.progress.status.is_none() {
         down.leave_behind(lease.leave_behind());
     } else {
+        // A response that has begun may go on for ever without a byte. A reset tells the backend.
         lease.abort();
     }
     if failed.failure.reason.culprit() == Culprit::Backend {
@@ -429,19 +442,22 @@ fn break_off(
 
 /// The time by which an attempt that begins now must be over: the limits of the route, or that of the backend.
 fn end_of_attempt(exchange: &Exchange<'_>, backend: &BackendConfig) -> AttemptEnd {
-    let whole_ends = exchange.ends(backend.exchange_timeout);
+    let exchange_end = AttemptEnd {
+        at: exchange.ends(backend.exchange_timeout),
+        timeout: Timeout::Exchange,
+    };
     let rules = exchange.decided.rules();
-    let own = rules.and_then(|rules| rules.config().attempt_timeout);
-    let own_ends = own.map(|limit| exchange.scene.now() + limit);
-    match own_ends.filter(|at| *at < whole_ends) {
-        Some(at) => AttemptEnd {
-            at,
-            timeout: Timeout::Attempt,
-        },
-        None => AttemptEnd {
-            at: whole_ends,
-            timeout: Timeout::Exchange,
-        },
+    let Some(limit) = rules.and_then(|rules| rules.config().attempt_timeout) else {
+        return exchange_end;
+    };
+    let attempt_end = AttemptEnd {
+        at: exchange.scene.now() + limit,
+        timeout: Timeout::Attempt,
+    };
+    if attempt_end.at < exchange_end.at {
+        attempt_end
+    } else {
+        exchange_end
     }
 }
 

@@ -48,15 +48,15 @@ pub(crate) struct Tee {
     _fetch: Option<OpenFetch>,
     request: TeeRequest,
     /// The time at which this was made, before the request was sent: the response's age is computed from it.
-    asked: Millis,
-    /// The number of purges at the time `asked`.
+    requested_at: Millis,
+    /// The number of purges at the time `requested_at`.
     began: u64,
     /// The stored responses that the backend may confirm by a 304.
     validating: Vec<Arc<Object>>,
     /// Whether there is a stale response that may be sent if the backend fails.
     has_stale: bool,
     /// The time at which the response's head arrived.
-    arrived: Millis,
+    arrived_at: Millis,
     tags: Box<[u8]>,
     /// The reason why the response is not stored; `None`: it is, or that is not decided yet.
     refusal: Option<&'static str>,
@@ -103,10 +103,9 @@ impl CacheHook {
         match self {
             Self::Tee(tee) => tee.handle_head(head, facts),
             Self::Invalidate(invalidation) => {
-                invalidation.head(head);
-                invalidation
-                    .cache
-                    .tell(&mut head.headers, "fwd=bypass; detail=method");
+                invalidation.apply(head);
+                let cache = &invalidation.cache;
+                cache.tell(&mut head.headers, "fwd=bypass; detail=method");
             }
             Self::Tell(cache, reason) => {
                 cache.tell(&mut head.headers, &format!("fwd=bypass; detail={reason}"));
@@ -230,7 +229,7 @@ impl Tee {
     ) -> Self {
         Self {
             began: cache.store.purge_count(),
-            asked: cache::now(),
+            requested_at: cache::now(),
             cache: cache.clone(),
             key,
             _fetch: name.is_some().then(|| cache.store.begin_fetch()),
@@ -239,7 +238,7 @@ impl Tee {
             request,
             validating: Vec::new(),
             has_stale: false,
-            arrived: 0,
+            arrived_at: 0,
             tags: Box::default(),
             refusal: None,
             is_over: false,
@@ -262,30 +261,25 @@ impl Tee {
     /// response instead.
     fn handle_head(&mut self, head: &mut ResponseHead, facts: HeadFacts<'_>) {
         let now = cache::now();
-        self.arrived = now;
+        self.arrived_at = now;
         if head.status == StatusCode::NOT_MODIFIED && !self.validating.is_empty() {
-            return self.validated(head, facts.request, now);
+            return self.renew(head, facts.request, now);
         }
-        let storing = match facts.request {
-            Some(request) => self.judge(head, (request, facts), now),
-            None => Err("no-request"),
-        };
+        let storing = self.judge(head, facts, now);
         if let Err(refusal) = &storing {
             self.refuse(head.status, refusal, now);
         }
         let mut headers = head.headers.clone();
-        let age = freshness::initial_age(&headers, self.asked, now);
-        let date = crate::date::now();
+        let age = freshness::initial_age(&headers, self.requested_at, now);
         let set_cookie = if storing.is_ok() {
             self.cache.config.set_cookie
         } else {
+            // The response goes to its own client only, which gets its cookies.
             storable::SetCookie::Store
         };
-        object::clean(
-            &mut headers,
-            set_cookie,
-            date.as_ref().map(|date| &date[..]),
-        );
+        let date = crate::date::now();
+        let date = date.as_ref().map(|date| &date[..]);
+        object::clean(&mut headers, set_cookie, date);
         let is_kept = self.fill.begin(
             FillHead {
                 status: head.status,
@@ -301,13 +295,13 @@ impl Tee {
         if !is_kept && self.refusal.is_none() {
             self.refuse(head.status, "fills-max", now);
         }
+        // Readers of a fetch get the result from their own source.
         if self.name.is_none() {
-            let storing = match self.refusal {
-                None => "; stored".to_owned(),
-                Some(reason) => format!("; detail={reason}"),
-            };
             let status = head.status.as_u16();
-            let text = format!("fwd=miss; fwd-status={status}{storing}");
+            let text = match self.refusal {
+                None => format!("fwd=miss; fwd-status={status}; stored"),
+                Some(reason) => format!("fwd=miss; fwd-status={status}; detail={reason}"),
+            };
             self.cache.tell(&mut head.headers, &text);
         }
     }
@@ -317,9 +311,10 @@ impl Tee {
     fn judge(
         &mut self,
         head: &ResponseHead,
-        (request, facts): (&Outgoing<'_>, HeadFacts<'_>),
+        facts: HeadFacts<'_>,
         now: Millis,
     ) -> Result<Audience, &'static str> {
+        let request = facts.request.ok_or("no-request")?;
         if facts.is_replaced {
             return Err(REPLACED);
         }
@@ -327,10 +322,8 @@ impl Tee {
         if self.has_stale && is_stale_status(config, head.status) {
             return Err("stale-status");
         }
-        if head
-            .content_length
-            .is_some_and(|length| length > config.object_max)
-        {
+        let length = head.content_length;
+        if length.is_some_and(|length| length > config.object_max) {
             return Err("object-max");
         }
         let response = ResponseFacts {
@@ -357,7 +350,12 @@ impl Tee {
     /// Notes that the response is not stored, so that the requests that wait for it fetch their own.
     fn refuse(&mut self, status: StatusCode, refusal: &'static str, now: Millis) {
         self.refusal = Some(refusal);
-        let lasts = !matches!(
+        if self.name.is_none() {
+            return;
+        }
+        self.land();
+        // These reasons say nothing of the next response for this key, nor does an error.
+        let is_passing = matches!(
             refusal,
             REPLACED
                 | "stale-status"
@@ -366,33 +364,58 @@ impl Tee {
                 | "authorization"
                 | "request-no-store"
         );
-        if self.name.is_some() {
-            self.land();
-            if lasts && !status.is_server_error() {
-                let until = now + millis(self.cache.config.uncacheable_for);
-                self.cache.store.note_uncacheable(&self.key, until);
+        if !is_passing && !status.is_server_error() {
+            let until = now + millis(self.cache.config.uncacheable_for);
+            self.cache.store.note_uncacheable(&self.key, until);
+        }
+    }
+
+    /// Renews the stored response that the backend has confirmed by a 304, and ends the fetch.
+    fn renew(&mut self, head: &ResponseHead, request: Option<&Outgoing<'_>>, now: Millis) {
+        self.is_over = true;
+        self.land();
+        let Some(stored) = self.confirmed(head, request) else {
+            return self.fill.finish(None, false);
+        };
+        let store = &self.cache.store;
+        match self.renewed(&stored, head, now) {
+            Some(object) => {
+                let object = Arc::new(object);
+                store.insert(&self.key, Arc::clone(&object), &self.cache.config);
+                self.fill.finish(Some(object), true);
+            }
+            None => {
+                store.remove(&self.key, &stored);
+                self.fill.finish(None, false);
             }
         }
     }
 
-    /// Renews a stored response that the backend has confirmed by a 304.
-    fn validated(&mut self, head: &ResponseHead, request: Option<&Outgoing<'_>>, now: Millis) {
-        self.is_over = true;
-        self.land();
-        let named = head.headers.contains(ETAG);
+    /// The stored response that a 304 confirms. If there is none, those that answer the request are dropped.
+    fn confirmed(
+        &self,
+        head: &ResponseHead,
+        request: Option<&Outgoing<'_>>,
+    ) -> Option<Arc<Object>> {
         // A 304 says nothing of responses for other requests, although it may name them: some backends give all
         // variants one tag.
-        let answers = |object: &&Arc<Object>| request.is_some_and(|it| object.head.answers(it));
+        let request = request?;
+        let answers = |object: &&Arc<Object>| object.head.answers(request);
         let answering = self.validating.iter().filter(answers);
-        let about = answering
-            .clone()
-            .find(|object| merge::is_about(&head.headers, object.head.fields.get(ETAG)));
+        let is_about =
+            |object: &&Arc<Object>| merge::is_about(&head.headers, object.head.fields.get(ETAG));
         // A 304 without a tag confirms a response only if no other was asked about.
-        let about = about.filter(|_| named || self.validating.len() == 1);
-        let Some(stored) = about.cloned() else {
-            answering.for_each(|object| self.cache.store.remove(&self.key, object));
-            return self.fill.finish(None, false);
-        };
+        if (head.headers.contains(ETAG) || self.validating.len() == 1)
+            && let Some(stored) = answering.clone().find(is_about)
+        {
+            return Some(Arc::clone(stored));
+        }
+        answering.for_each(|object| self.cache.store.remove(&self.key, object));
+        None
+    }
+
+    /// A confirmed response with the fields of the 304; `None`: these forbid to store it.
+    fn renewed(&self, stored: &Object, head: &ResponseHead, now: Millis) -> Option<Object> {
         let mut headers = stored.head.fields.clone();
         merge::update(&mut headers, &head.headers);
         let config = &self.cache.config;
@@ -404,20 +427,16 @@ impl Tee {
         };
         let request = self.request.facts();
         let terms = storable::judge(&request, &response, &config.freshness, config.set_cookie);
-        let Ok(terms) = terms else {
-            self.cache.store.remove(&self.key, &stored);
-            return self.fill.finish(None, false);
-        };
-        let tags = tags::read(&head.headers).filter(|tags| !tags.is_empty());
-        let age = freshness::initial_age(&headers, self.asked, now);
+        let terms = terms.ok()?;
+        let age = freshness::initial_age(&headers, self.requested_at, now);
         object::clean(&mut headers, config.set_cookie, None);
-        let details = stored.head.details.as_deref();
-        let details = match tags {
-            Some(tags) => ObjectDetails::with_tags(details, tags),
-            None => details.cloned().map(Box::new),
+        let stored_details = stored.head.details.as_deref();
+        let details = match tags::read(&head.headers) {
+            Some(tags) if !tags.is_empty() => ObjectDetails::with_tags(stored_details, tags),
+            _ => stored_details.cloned().map(Box::new),
         };
         let (fields, body) = stored.with_fields(&headers);
-        let head = ObjectHead {
+        let renewed_head = ObjectHead {
             status: stored.head.status,
             fields,
             terms,
@@ -426,14 +445,11 @@ impl Tee {
             began: self.began,
             details,
         };
-        let object = Arc::new(Object::new(head, body).with_codings_of(&stored));
-        self.cache
-            .store
-            .insert(&self.key, Arc::clone(&object), config);
-        self.fill.finish(Some(object), true);
+        Some(Object::new(renewed_head, body).with_codings_of(stored))
     }
 
     fn body(&mut self, data: &Bytes) {
+        // Without readers, a response that is not stored is not copied.
         if self.is_over || self.name.is_none() && self.refusal.is_some() {
             return;
         }
@@ -448,16 +464,19 @@ impl Tee {
         }
     }
 
+    /// Stores the response, if that is allowed. `false`: it is not as long as announced.
     fn end(&mut self) -> bool {
-        if std::mem::replace(&mut self.is_over, true) {
+        if self.is_over {
             return true;
         }
+        self.is_over = true;
         let head = self.fill.head();
         let blocks = self.fill.collect_body();
         if blocks.is_none() {
             self.refusal.get_or_insert("fills-max");
         }
         let (Some(head), Some(blocks), None) = (head, blocks, self.refusal) else {
+            // The response is not stored; its readers have all of it.
             self.land();
             self.fill.finish(None, false);
             return true;
@@ -466,8 +485,8 @@ impl Tee {
         let is_whole = head.content_length.is_none_or(|length| length == received)
             || head.status == StatusCode::NO_CONTENT;
         let (Ok(Audience { selection, terms }), true) = (&head.storing, is_whole) else {
-            self.is_over = false;
-            self.fail(FillFailure {
+            self.land();
+            self.fill.fail(FillFailure {
                 status: StatusCode::BAD_GATEWAY,
                 reason: Reason::new(Culprit::Backend, "response-length"),
             });
@@ -480,8 +499,8 @@ impl Tee {
             fields,
             terms: *terms,
             // The age counts from the arrival of the head, however long the body took.
-            made: self.arrived.saturating_sub(u64::from(head.age) * 1000),
-            validated: self.arrived,
+            made: self.arrived_at.saturating_sub(u64::from(head.age) * 1000),
+            validated: self.arrived_at,
             began: self.began,
             details: ObjectDetails::new(head.reason.clone(), selection.clone(), tags),
         };
@@ -496,7 +515,8 @@ impl Tee {
     }
 
     fn fail(&mut self, failure: FillFailure) {
-        if !std::mem::replace(&mut self.is_over, true) {
+        if !self.is_over {
+            self.is_over = true;
             self.land();
             self.fill.fail(failure);
         }
@@ -531,17 +551,18 @@ impl TeeRequest {
 impl Invalidation {
     /// Drops the stored responses that the change has made invalid: those of its URL, and of URLs on the same host
     /// that the response names (RFC 9111, section 4.4). A failed change drops nothing.
-    fn head(&self, head: &ResponseHead) {
+    fn apply(&self, head: &ResponseHead) {
         if head.status.is_client_error() || head.status.is_server_error() {
             return;
         }
         let store = &self.cache.store;
-        let named = |name| resolve(self.key.url(), head.headers.get(name)?);
-        let urls = [named(LOCATION), named(CONTENT_LOCATION)];
+        let url_in = |name| resolve(self.key.url(), head.headers.get(name)?);
+        let named_urls = [url_in(LOCATION), url_in(CONTENT_LOCATION)];
         for key in self.sibling_keys.iter().chain([&self.key]) {
             store.remove_all(key);
-            let others = urls.iter().flatten();
-            others.for_each(|url| store.remove_all(&key.of_url(url)));
+            for url in named_urls.iter().flatten() {
+                store.remove_all(&key.of_url(url));
+            }
         }
     }
 }
@@ -551,25 +572,29 @@ impl Invalidation {
 fn resolve(base: &[u8], reference: &[u8]) -> Option<Vec<u8>> {
     let end = reference.iter().position(|byte| *byte == b'#');
     let reference = &reference[..end.unwrap_or(reference.len())];
+    // Behind `scheme://`.
     let host = base.iter().position(|byte| *byte == b':')? + 3;
     let path = host + base.get(host..)?.iter().position(|byte| *byte == b'/')?;
     let origin = &base[..path];
-    if let Some(rest) = reference.strip_prefix(origin) {
-        return matches!(rest, [b'/', ..]).then(|| reference.to_vec());
+    if let Some(path_and_query) = reference.strip_prefix(origin) {
+        // Without the slash, the origin may be the beginning of a longer host or port.
+        return path_and_query.starts_with(b"/").then(|| reference.to_vec());
     }
-    match reference {
-        [b'/', b'/', ..] => None,
-        [b'/', ..] => Some([origin, reference].concat()),
-        _ if reference.contains(&b':') || reference.is_empty() => None,
-        relative => {
-            let query = base
-                .iter()
-                .position(|byte| *byte == b'?')
-                .unwrap_or(base.len());
-            let slash = base[..query].iter().rposition(|byte| *byte == b'/')?;
-            Some([&base[..=slash], relative].concat())
-        }
+    // Another host.
+    if reference.starts_with(b"//") {
+        return None;
     }
+    if reference.starts_with(b"/") {
+        return Some([origin, reference].concat());
+    }
+    // A scheme, or no reference.
+    if reference.contains(&b':') || reference.is_empty() {
+        return None;
+    }
+    let query = base.iter().position(|byte| *byte == b'?');
+    let base_path = &base[..query.unwrap_or(base.len())];
+    let slash = base_path.iter().rposition(|byte| *byte == b'/')?;
+    Some([&base[..=slash], reference].concat())
 }
 
 /// The reason phrase of a head, if it is an unusual one. It is copied, because the head's own would keep the whole

@@ -71,27 +71,27 @@ impl<'s> CacheRequest<'s> {
     ) -> Self {
         let head = &request.head;
         let query = head.target.query.as_deref();
-        let kept = query.map(|query| cache.config.query.apply(query));
-        // What `query` of this type is: `None` if the rule changes nothing.
-        let dropped = match &kept {
-            None | Some(Some(Cow::Borrowed(_))) => None,
-            Some(None) => Some(None),
-            Some(Some(Cow::Owned(kept))) => Some(Some(Bytes::copy_from_slice(kept))),
+        // The part of the query that the rule of the cache keeps; borrowed if that is all of it.
+        let kept = query.and_then(|query| cache.config.query.apply(query));
+        let changed_query = match &kept {
+            Some(Cow::Borrowed(_)) => None,
+            Some(Cow::Owned(kept)) => Some(Some(Bytes::copy_from_slice(kept))),
+            None if query.is_some() => Some(None),
+            None => None,
         };
-        let kept = kept.flatten();
         let beside = request.beside_fields();
-        let key_at = |sibling: &SiblingRequest<'_>| {
-            let there = KeyGrounds {
+        let key_at_sibling = |sibling: &SiblingRequest<'_>| {
+            let grounds = KeyGrounds {
                 upstream: sibling.upstream,
                 ..grounds
             };
-            let request = &sibling.outgoing;
-            let beside = request.beside_fields();
-            key(&cache.config, there, request, beside, kept.as_deref())
+            let beside = sibling.outgoing.beside_fields();
+            let config = &cache.config;
+            key(config, grounds, &sibling.outgoing, beside, kept.as_deref())
         };
         Self {
             key: key(&cache.config, grounds, request, beside, kept.as_deref()),
-            sibling_keys: siblings.iter().map(key_at).collect(),
+            sibling_keys: siblings.iter().map(key_at_sibling).collect(),
             demand: Demand {
                 directives: Directives::of_request(&head.headers),
                 credentials: Credentials {
@@ -102,7 +102,7 @@ impl<'s> CacheRequest<'s> {
             },
             bypass: bypass(request),
             changes: changes(&head.method),
-            query: dropped,
+            query: changed_query,
             cache,
         }
     }
@@ -164,16 +164,18 @@ fn key(
     if grounds.upstream.tells_local_address() {
         key.part(Some(IpText::new(local).as_bytes()));
     }
-    for (name, value) in attributes.iter().flat_map(|it| it.told_of_all()) {
-        key.part(Some(name.as_bytes()));
-        key.part(value);
+    if let Some(attributes) = attributes {
+        for (name, value) in attributes.told_of_all() {
+            key.part(Some(name.as_bytes()));
+            key.part(value);
+        }
     }
     for value in filled {
         key.part(Some(value));
     }
     for name in &config.key_cookies {
         let mut cookies = cookies(request);
-        let cookie = cookies.find(|(its, _)| *its == name.as_bytes());
+        let cookie = cookies.find(|(cookie_name, _)| *cookie_name == name.as_bytes());
         key.part(cookie.map(|(_, value)| value));
     }
     for name in &config.key_fields {
@@ -208,9 +210,9 @@ fn joined<'l>(mut lines: impl Iterator<Item = &'l [u8]>) -> Option<Cow<'l, [u8]>
 
 /// All lines of a field of the request in one, as [`RequestFields::lines`] yields them; `None` if there is none.
 fn lines(request: &dyn RequestFields, name: &FieldName) -> Option<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> = Vec::new();
-    request.lines(name, &mut |line| all.push(line.to_vec()));
-    joined(all.iter().map(|line| &line[..])).map(Cow::into_owned)
+    let mut lines: Vec<Vec<u8>> = Vec::new();
+    request.lines(name, &mut |line| lines.push(line.to_vec()));
+    joined(lines.iter().map(|line| &line[..])).map(Cow::into_owned)
 }
 
 /// The cookies that the client sent, as names and values; of a cookie without `=` the value is empty.
@@ -221,11 +223,12 @@ fn cookies<'r>(request: &'r Outgoing<'_>) -> impl Iterator<Item = (&'r [u8], &'r
 
 /// Whether a request has a cookie that marks a session.
 fn has_session(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> bool {
-    let of_sticky = upstream.sticky.as_ref();
-    cookies(request).any(|(name, _)| {
-        let mut names = config.session_cookies.iter();
-        let mut of_sticky = of_sticky.iter().flat_map(|it| &it.config.cookies);
-        names.any(|it| matches(it, name)) || of_sticky.any(|it| it.as_bytes() == name)
+    let mut names = cookies(request).map(|(name, _)| name);
+    names.any(|name| {
+        let mut patterns = config.session_cookies.iter();
+        let is_sticky = |cookies: &[String]| cookies.iter().any(|cookie| cookie.as_bytes() == name);
+        patterns.any(|pattern| matches(pattern, name))
+            || matches!(&upstream.sticky, Some(sticky) if is_sticky(&sticky.config.cookies))
     })
 }
 
@@ -262,13 +265,14 @@ fn bypass(request: &Outgoing<'_>) -> Option<&'static str> {
 /// Whether a path has parameters (`;`), plain or escaped, or an escaped slash or backslash, which only some servers
 /// take as a separator.
 fn has_parameters(path: &[u8]) -> bool {
-    let is_escaped = |at: usize| {
-        let escape = path.get(at + 1..at + 3).unwrap_or_default();
-        [&b"2f"[..], b"5c", b"3b"]
-            .iter()
-            .any(|it| escape.eq_ignore_ascii_case(it))
-    };
-    memchr2_iter(b';', b'%', path).any(|at| path[at] == b';' || is_escaped(at))
+    memchr2_iter(b';', b'%', path).any(|index| {
+        if path[index] == b';' {
+            return true;
+        }
+        let digits = path.get(index + 1..index + 3).unwrap_or_default();
+        let mut separators = [b"2f", b"5c", b"3b"].into_iter();
+        separators.any(|separator| digits.eq_ignore_ascii_case(separator))
+    })
 }
 
 /// Fields that make some applications use another path or method than the request's.

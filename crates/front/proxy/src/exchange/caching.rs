@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catamaran_cache::storable::RequestScope;
-use catamaran_cache::verdict::{StaleUse, Verdict};
+use catamaran_cache::verdict::Verdict;
 use catamaran_cache::{Millis, vary};
 use catamaran_message::name::{ETAG, LAST_MODIFIED, RANGE};
 use catamaran_upstream::Culprit;
@@ -34,7 +34,7 @@ use crate::exchange::outgoing::Outgoing;
 use crate::exchange::own_response;
 use crate::exchange::relay::RelayError;
 use crate::exchange::source::Source;
-use crate::exchange::source::cached::{CacheAsked, CacheOutcome, CachedSource};
+use crate::exchange::source::cached::{CacheJob, CacheOutcome, CachedSource};
 use crate::exchange::source_error::{CachedError, SourceError};
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
@@ -131,12 +131,12 @@ pub(crate) async fn serve_hit<'a>(
     }
     let outcome = CacheOutcome::default();
     let source = in_box(|| {
-        let asked = CacheAsked {
+        let job = CacheJob {
             request: hit.request,
             outgoing,
             outcome: &outcome,
         };
-        CachedSource::stored(asked, hit.found, hit.result, hit.now)
+        CachedSource::stored(job, hit.found, hit.result, hit.now)
     });
     let served = own_response::serve(exchange, down, Source::Cached(source)).await;
     let age = outcome.get().map(|(_, age)| age);
@@ -232,10 +232,6 @@ impl<'a> CacheLookup<'_, 'a> {
                     return ControlFlow::Break(served);
                 }
                 Plan::Refresh(found) => {
-                    if let Some(entry) = known {
-                        let store = &request.cache.store;
-                        store.note_use(exchange.scene.worker.index(), entry);
-                    }
                     self.refresh(exchange, known);
                     let served = self.serve_stale(exchange, down, &found).await;
                     return ControlFlow::Break(served);
@@ -251,31 +247,41 @@ impl<'a> CacheLookup<'_, 'a> {
                 reader,
                 stale: stale.as_ref(),
             };
-            match (self.wait_for(exchange, down, wait).await, stale) {
-                (Waited::Served, _) => return ControlFlow::Break(Ok(())),
-                (Waited::Failed(failure), _)
+            let failure = match self.wait_for(exchange, down, wait).await {
+                Waited::Served => return ControlFlow::Break(Ok(())),
+                Waited::Alone => return ControlFlow::Continue(stale),
+                // The client cannot get another response.
+                Waited::Failed(failure)
                     if exchange.progress.status.is_some() || failure.client_gone =>
                 {
                     return ControlFlow::Break(Err(failure));
                 }
-                (Waited::Failed(_) | Waited::Again, Some(found)) => {
-                    if let Some(entry) = known {
-                        // The backend is not asked again for a while.
-                        let pause = millis(request.cache.config.stale_retry);
-                        entry.note_failure(cache::now() + pause);
-                    }
-                    let served = self.serve_stale(exchange, down, &found).await;
-                    return ControlFlow::Break(served);
-                }
-                (Waited::Again, None) if rounds < ROUNDS_MAX => rounds += 1,
-                (Waited::Failed(failure), None) => {
-                    self.note(exchange, CacheResult::Miss, None, None);
-                    return ControlFlow::Break(Err(failure));
-                }
-                (Waited::Alone | Waited::Again, stale) => return ControlFlow::Continue(stale),
+                Waited::Failed(failure) => Some(failure),
+                Waited::Again => None,
+            };
+            if let Some(found) = stale {
+                self.note_failed_fetch(known);
+                let served = self.serve_stale(exchange, down, &found).await;
+                return ControlFlow::Break(served);
             }
+            if let Some(failure) = failure {
+                self.note(exchange, CacheResult::Miss, None, None);
+                return ControlFlow::Break(Err(failure));
+            }
+            if rounds == ROUNDS_MAX {
+                return ControlFlow::Continue(None);
+            }
+            rounds += 1;
             let worker = exchange.scene.worker.index();
             (entry, plan) = look_up(request, outgoing, worker, cache::now());
+        }
+    }
+
+    /// Has the backend not asked again for a while, because a stale response is used instead.
+    fn note_failed_fetch(self, entry: Option<&Entry>) {
+        if let Some(entry) = entry {
+            let pause = millis(self.request.cache.config.stale_retry);
+            entry.note_failure(cache::now() + pause);
         }
     }
 
@@ -319,11 +325,12 @@ impl<'a> CacheLookup<'_, 'a> {
         let tee = Tee::beside(self.request.cache, self.request.key.clone(), about);
         exchange.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
         let served = self.try_backends(exchange, down).await;
-        let refusal = exchange.progress.hook.as_ref();
-        let refusal = refusal.and_then(|hook| hook.refusal());
-        let result = match refusal {
-            None => CacheResult::Miss,
-            Some(_) => CacheResult::Uncacheable,
+        let hook = exchange.progress.hook.as_ref();
+        let refusal = hook.and_then(|hook| hook.refusal());
+        let result = if refusal.is_some() {
+            CacheResult::Uncacheable
+        } else {
+            CacheResult::Miss
         };
         self.note(exchange, result, refusal, None);
         served
@@ -376,10 +383,14 @@ impl<'a> CacheLookup<'_, 'a> {
         })
     }
 
-    /// Begins to fetch a stale response anew, unless that is under way.
+    /// Notes the use of a stale response, and begins to fetch it anew, unless that is under way.
     fn refresh(self, exchange: &Exchange<'a>, entry: Option<&Entry>) {
+        let store = &self.request.cache.store;
+        if let Some(entry) = entry {
+            store.note_use(exchange.scene.worker.index(), entry);
+        }
         let name = self.fetch_key(entry);
-        if let Some(Flight::Lead(fill)) = self.request.cache.store.join(&name, usize::MAX) {
+        if let Some(Flight::Lead(fill)) = store.join(&name, usize::MAX) {
             fill.want();
             // If too much is under way, the next request tries it again.
             let _ordered = self.order(exchange, self.tee(name, fill, entry, true));
@@ -391,12 +402,13 @@ impl<'a> CacheLookup<'_, 'a> {
         let about = self.tee_request(Method::GET, RequestScope::Whole);
         let key = self.request.key.clone();
         let mut tee = Tee::leading(self.request.cache, key, name, fill, about);
-        let variants = entry.into_iter().flat_map(Entry::variants);
-        let validated = |object: &&Arc<Object>| {
+        // The backend may confirm a stored response that has a validator, instead of sending it again.
+        let can_be_validated = |object: &&Arc<Object>| {
             let fields = &object.head.fields;
             fields.contains(ETAG) || fields.contains(LAST_MODIFIED)
         };
-        let candidates = variants.filter(validated).cloned().collect();
+        let variants = entry.into_iter().flat_map(Entry::variants);
+        let candidates = variants.filter(can_be_validated).cloned().collect();
         tee.validate(candidates, has_stale);
         tee
     }
@@ -418,10 +430,13 @@ impl<'a> CacheLookup<'_, 'a> {
         let FillWait { reader, stale } = wait;
         let leads = reader.leads;
         let config = &self.request.cache.config;
-        let patience = match (stale, leads) {
-            (Some(_), _) => Some(config.stale_wait),
-            (None, false) => Some(config.collapse_wait),
-            (None, true) => None,
+        let patience = if stale.is_some() {
+            Some(config.stale_wait)
+        } else if leads {
+            // The fetch is made for this request, and has the limits of the backend.
+            None
+        } else {
+            Some(config.collapse_wait)
         };
         let outcome = CacheOutcome::default();
         if stale.is_some() {
@@ -429,12 +444,12 @@ impl<'a> CacheLookup<'_, 'a> {
             reader.fill().want();
         }
         let fill = Arc::clone(reader.fill());
-        let asked = CacheAsked {
+        let job = CacheJob {
             request: self.request,
             outgoing: self.outgoing,
             outcome: &outcome,
         };
-        let source = CachedSource::awaited(asked, reader, patience, stale.is_some());
+        let source = CachedSource::awaited(job, reader, patience, stale.is_some());
         let source = Source::Cached(Box::new(source));
         let takes_interims = version::has_chunks(self.outgoing.head.version);
         let relayed = own_response::relay(exchange, down, takes_interims, source).await;
@@ -457,15 +472,17 @@ impl<'a> CacheLookup<'_, 'a> {
             {
                 match *error {
                     CachedError::NotShared => Waited::Alone,
-                    CachedError::Failed(_) if !leads => Waited::Again,
                     CachedError::StaleStatus(_) => Waited::Again,
-                    CachedError::Failed(failure) => Waited::Failed(Failure::from_fill(failure)),
+                    CachedError::Failed(failure) if leads => {
+                        Waited::Failed(Failure::from_fill(failure))
+                    }
+                    // The fetch was made for another request, whose faults are not those of this one.
+                    CachedError::Failed(_) => Waited::Again,
                 }
             }
-            Err(RelayError::FirstByteTimeout) => match stale {
-                Some(_) => Waited::Again,
-                None => Waited::Alone,
-            },
+            // The patience is over. `Again` sends the stale response.
+            Err(RelayError::FirstByteTimeout) if stale.is_some() => Waited::Again,
+            Err(RelayError::FirstByteTimeout) => Waited::Alone,
             Err(error) => Waited::Failed(error.failure()),
         }
     }
@@ -555,40 +572,46 @@ fn plan(
 ) -> Plan {
     let store = &request.cache.store;
     let found = entry.and_then(|entry| store.find(&request.key, entry, outgoing));
-    let has_failed = entry.is_some_and(|entry| entry.has_failed(now));
-    let directives = request.demand.directives;
-    let verdict = found.as_ref().map(|found| {
+    let mut stale = None;
+    if let Some(found) = found {
         let stored = found.object().head.stored(found.is_purged);
-        stored.judge(&request.demand, now)
-    });
-    match (found, verdict) {
-        (Some(found), Some(Verdict::Fresh(left))) => Plan::Serve(
-            found,
-            if left > 0 {
-                CacheResult::Hit
-            } else {
-                CacheResult::Stale
-            },
-        ),
-        _ if directives.only_if_cached => Plan::Refuse,
-        (Some(found), Some(Verdict::Stale(usage))) if usage.on_error && has_failed => {
-            Plan::Serve(found, CacheResult::Stale)
+        match stored.judge(&request.demand, now) {
+            Verdict::Fresh(left) if left > 0 => return Plan::Serve(found, CacheResult::Hit),
+            Verdict::Fresh(_) => return Plan::Serve(found, CacheResult::Stale),
+            Verdict::Stale(usage) => stale = Some((found, usage)),
+            // The plan is the same as without a stored response.
+            Verdict::Foreign => {}
         }
-        // Not if the last response could not be stored: each request would have it fetched anew, and nobody would get
-        // it.
-        (Some(found), Some(Verdict::Stale(StaleUse { at_once: true, .. })))
-            if !entry.is_some_and(|entry| entry.is_uncacheable(now)) =>
-        {
-            Plan::Refresh(found)
+    }
+    let directives = request.demand.directives;
+    if directives.only_if_cached {
+        return Plan::Refuse;
+    }
+    // Whether the last response for this key could not be stored.
+    let is_uncacheable = entry.is_some_and(|entry| entry.is_uncacheable(now));
+    if let Some((found, usage)) = stale {
+        let has_failed = entry.is_some_and(|entry| entry.has_failed(now));
+        if usage.on_error && has_failed {
+            return Plan::Serve(found, CacheResult::Stale);
         }
-        _ if directives.no_store => Plan::Direct,
-        (Some(found), Some(Verdict::Stale(usage))) => Plan::Await(usage.on_error.then_some(found)),
-        _ if entry.is_some_and(|entry| entry.is_uncacheable(now)) => Plan::Direct,
-        _ if request.demand.credentials.any() || outgoing.head.method != Method::GET => {
-            Plan::Direct
+        // If the response cannot be stored, each request would have it fetched anew, and nobody would get it.
+        if usage.at_once && !is_uncacheable {
+            return Plan::Refresh(found);
         }
-        _ if wants_part(outgoing) => Plan::Direct,
-        _ => Plan::Await(None),
+        if directives.no_store {
+            return Plan::Direct;
+        }
+        return Plan::Await(usage.on_error.then_some(found));
+    }
+    let is_for_one = directives.no_store
+        || is_uncacheable
+        || request.demand.credentials.any()
+        || outgoing.head.method != Method::GET
+        || wants_part(outgoing);
+    if is_for_one {
+        Plan::Direct
+    } else {
+        Plan::Await(None)
     }
 }
 

@@ -42,8 +42,8 @@ impl<'s> CompressionOffer<'s> {
     /// Makes the offer from the request's head as the client sent it.
     pub(crate) fn new(config: &'s CompressConfig, memory_max: u64, head: &RequestHead) -> Self {
         // The request may forbid it as well (RFC 9111, section 5.2.1.6). HTTP/1.0 has no chunks.
-        let may = version::has_chunks(head.version) && !forbids(&head.headers);
-        let lines = head.headers.get_all(ACCEPT_ENCODING).filter(|_| may);
+        let is_allowed = version::has_chunks(head.version) && !forbids(&head.headers);
+        let lines = head.headers.get_all(ACCEPT_ENCODING).filter(|_| is_allowed);
         Self {
             config,
             accepts: lines.map(|line| head.headers.share(line)).collect(),
@@ -100,14 +100,14 @@ impl<'s> CompressionOffer<'s> {
         code(coding, pieces).ok()
     }
 
-    /// The best compressed copy of a whole body. `have` yields the copy for a coding, if it is kept or worth making.
+    /// The best compressed copy of a whole body. `copy_in` yields the copy in a coding, if it is kept or worth making.
     /// `None` if it is better to compress the body as it streams, or to send it as it is.
     pub(crate) fn choose(
         &self,
-        mut have: impl FnMut(Coding) -> Option<Bytes>,
+        mut copy_in: impl FnMut(Coding) -> Option<Bytes>,
     ) -> Option<(Coding, Bytes)> {
         for coding in self.accepted().iter() {
-            if let Some(bytes) = have(coding) {
+            if let Some(bytes) = copy_in(coding) {
                 return Some((coding, bytes));
             }
             // The body can stream in this coding, which the client prefers to those that follow.
@@ -136,12 +136,10 @@ impl<'s> CompressionOffer<'s> {
             return;
         }
         vary(&mut head.headers, ACCEPT_ENCODING);
-        let is_coded = self
-            .accepted()
-            .iter()
-            .any(|it| it.streamed().is_some() || is_kept(it));
-        let weak = head.headers.get(ETAG).and_then(weakened);
-        if let Some(weak) = weak.filter(|_| is_coded) {
+        let accepted = self.accepted();
+        let mut codings = accepted.iter();
+        let is_coded = codings.any(|coding| coding.streamed().is_some() || is_kept(coding));
+        if is_coded && let Some(weak) = head.headers.get(ETAG).and_then(weakened) {
             head.headers.insert(ETAG, weak);
         }
     }
@@ -176,7 +174,7 @@ impl<'s> CompressionOffer<'s> {
         let streamed = accepted.iter().find_map(Coding::streamed);
         // The preferred coding, if only whole bodies are compressed in it. There is at most one, Brotli.
         let preferred = accepted.iter().next();
-        let whole = preferred.filter(|it| it.streamed().is_none());
+        let whole = preferred.filter(|coding| coding.streamed().is_none());
         let with = match (whole.map(Coding::token), streamed.map(StreamCoding::token)) {
             (Some(whole), Some(streamed)) => {
                 format!("{whole} once the front keeps the body in it, else with {streamed},")
@@ -201,7 +199,9 @@ impl<'s> CompressionOffer<'s> {
         let is_long = |length: u64| length >= self.config.min.max(1);
         has_body
             && head.content_length.is_none_or(is_long)
-            && headers.get(CONTENT_TYPE).is_some_and(|it| self.covers(it))
+            && headers
+                .get(CONTENT_TYPE)
+                .is_some_and(|media_type| self.covers(media_type))
             && !headers.has(Traits::EXACT_BODY)
             && !forbids(headers)
     }
@@ -230,9 +230,9 @@ pub(crate) struct Compression {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Work,
-    /// Flush the encoder before more is compressed.
+    /// Yield a flush before more is compressed.
     Flush,
-    /// Flush, and then let other tasks run.
+    /// Yield a flush, and then let other tasks run.
     FlushAndRest,
     /// Let other tasks run.
     Rest,
@@ -291,23 +291,12 @@ impl Compression {
         cx: &mut Context<'_>,
         mut poll_source: impl FnMut(&mut Context<'_>) -> Poll<Result<Event, SourceError>>,
     ) -> Poll<Result<Event, SourceError>> {
+        if self.turn == Turn::Pass {
+            return poll_source(cx);
+        }
         loop {
-            match self.turn {
-                Turn::Pass => return poll_source(cx),
-                Turn::Work => {}
-                Turn::Flush => {
-                    self.turn = Turn::Work;
-                    return Poll::Ready(Ok(Event::Flush));
-                }
-                Turn::FlushAndRest => {
-                    self.turn = Turn::Rest;
-                    return Poll::Ready(Ok(Event::Flush));
-                }
-                Turn::Rest => {
-                    self.turn = Turn::Work;
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
+            if let Some(step) = self.poll_turn(cx) {
+                return step.map(Ok);
             }
             if !self.waiting.is_empty() {
                 let coded = self.code_piece().map_err(SourceError::Encoder)?;
@@ -326,21 +315,46 @@ impl Compression {
                     self.take(data);
                     continue;
                 }
+                // The next turn of the loop yields the end.
                 Poll::Ready(Event::End) => self.finish(),
                 Poll::Ready(Event::Flush) => {
                     self.turn = Turn::Flush;
                     self.flush()
                 }
+                // The client gets what the source has sent so far, and other tasks run while the source is waited for.
                 Poll::Pending => {
                     self.in_turn = 0;
                     self.flush()
                 }
                 other => return other.map(Ok),
             };
-            match coded.map_err(SourceError::Encoder)? {
-                coded if !coded.is_empty() => return Poll::Ready(Ok(Event::Body(coded))),
-                _ if is_pending => return Poll::Pending,
-                _ => {}
+            let coded = coded.map_err(SourceError::Encoder)?;
+            if !coded.is_empty() {
+                return Poll::Ready(Ok(Event::Body(coded)));
+            }
+            if is_pending {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes the step that is due before more is compressed; `None`: none is due.
+    #[inline]
+    fn poll_turn(&mut self, cx: &Context<'_>) -> Option<Poll<Event>> {
+        match self.turn {
+            Turn::Work | Turn::Pass => None,
+            Turn::Flush => {
+                self.turn = Turn::Work;
+                Some(Poll::Ready(Event::Flush))
+            }
+            Turn::FlushAndRest => {
+                self.turn = Turn::Rest;
+                Some(Poll::Ready(Event::Flush))
+            }
+            Turn::Rest => {
+                self.turn = Turn::Work;
+                cx.waker().wake_by_ref();
+                Some(Poll::Pending)
             }
         }
     }
@@ -354,8 +368,8 @@ impl Compression {
         self.waiting = data;
     }
 
-    /// Compresses a piece of the bytes that wait. After [`TURN_MAX`] bytes the next steps flush the encoder and let
-    /// other tasks run. Without an encoder, which has ended then, the piece is dropped.
+    /// Compresses a piece of the bytes that wait. After [`TURN_MAX`] bytes the next steps yield a flush and let other
+    /// tasks run. Without an encoder, which has ended then, the piece is dropped.
     fn code_piece(&mut self) -> Result<Bytes, EncoderFault> {
         let piece = self.waiting.split_to(self.waiting.len().min(PIECE_MAX));
         self.in_turn += piece.len();
@@ -417,25 +431,26 @@ pub(crate) fn strengthen(headers: &mut Fields) {
         return;
     }
     headers.change(IF_MATCH, |line| {
-        // Every other part is within quotes.
-        let parts: Vec<&[u8]> = line.split(|&byte| byte == b'"').collect();
-        let strong = parts.iter().enumerate().map(|(at, part)| {
-            let begins_tag = at % 2 == 0 && at + 1 < parts.len();
-            let strong = part.strip_suffix(b"W/").filter(|_| begins_tag);
-            strong.unwrap_or(part)
-        });
-        Some(strong.collect::<Vec<_>>().join(&b'"'))
+        let mut parts: Vec<&[u8]> = line.split(|&byte| byte == b'"').collect();
+        // Every other part is within quotes. The part before such a one ends in `W/` if the tag is weak.
+        let last = parts.len() - 1;
+        for before_tag in parts[..last].iter_mut().step_by(2) {
+            let part = *before_tag;
+            *before_tag = part.strip_suffix(b"W/").unwrap_or(part);
+        }
+        Some(parts.join(&b'"'))
     });
 }
 
 /// Adds the name of a field to `Vary`, unless it is there.
 pub(crate) fn vary(headers: &mut Fields, name: Id) {
     let name = name.spelling();
-    let is_said = headers
+    // `*` stands for all fields.
+    let is_covered = headers
         .elements(VARY)
-        .any(|it| it == b"*" || it.eq_ignore_ascii_case(name.as_bytes()));
-    // In the same line: some clients and caches read only one line.
-    if !is_said {
+        .any(|listed| listed == b"*" || listed.eq_ignore_ascii_case(name.as_bytes()));
+    if !is_covered {
+        // In the same line: some clients and caches read only one line.
         headers.add_element(VARY, name);
     }
 }
@@ -443,7 +458,7 @@ pub(crate) fn vary(headers: &mut Fields, name: Id) {
 /// Whether `no-transform` forbids that anybody on the way changes the body (RFC 9110, section 7.7).
 fn forbids(headers: &Fields) -> bool {
     let mut directives = headers.elements(CACHE_CONTROL);
-    directives.any(|it| it.eq_ignore_ascii_case(b"no-transform"))
+    directives.any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
 }
 
 /// The most bytes that are compressed at a time.

@@ -69,25 +69,29 @@ impl<'s> PreflightAnswer<'s> {
         head: &RequestHead,
     ) -> Option<Self> {
         let method = announced_method(head);
-        let announced = method.as_ref().map_or_else(Vec::new, |method| {
-            routes.announced(Wanted { method, ..wanted }, path)
-        });
-        let all = announced.iter().rev().map(|&index| &routes.routes()[index]);
-        let mut concerned = all.clone().chain(own);
+        let indices = match &method {
+            Some(method) => routes.announced(Wanted { method, ..wanted }, path),
+            None => Vec::new(),
+        };
+        // First the one that the announced request gets if it has none of the fields and cookies that lead to the others.
+        let mut announced = indices.iter().rev().map(|&index| &routes.routes()[index]);
+        let mut concerned = announced.clone().chain(own);
         let (route, config) = concerned.find_map(|route| Some((route, config_of(route)?)))?;
-        let is_certain = (1..ANNOUNCED_MAX).contains(&announced.len());
-        let agree = is_certain && all.clone().all(|it| config_of(it) == Some(config));
-        let fields = match method {
+        // There may be more routes than are looked for.
+        let are_known = !indices.is_empty() && indices.len() < ANNOUNCED_MAX;
+        let agree = are_known && announced.all(|route| config_of(route) == Some(config));
+        let granted = match method {
             None => Err(PreflightFault::Method),
             Some(_) if !agree => Err(PreflightFault::Route),
             Some(method) => CorsFields::of_preflight(config, head, method),
         };
-        let token = fields
-            .as_ref()
-            .map_or_else(|fault| fault.token(), |_| GRANTED);
+        let (fields, token) = match granted {
+            Ok(fields) => (fields, GRANTED),
+            Err(fault) => (CorsFields::refused(config), fault.token()),
+        };
         Some(Self {
             route,
-            fields: fields.unwrap_or_else(|_| CorsFields::refused(config)),
+            fields,
             token,
         })
     }
@@ -115,9 +119,8 @@ impl<'s> CorsFields<'s> {
         let origin = if config.is_open() {
             Some(Bytes::from_static(b"*"))
         } else {
-            let mut lines = head.headers.get_all(ORIGIN);
-            let only = lines.next().filter(|_| lines.next().is_none());
-            let allowed = only.filter(|origin| config.allows(origin));
+            let only_line = head.headers.only(ORIGIN);
+            let allowed = only_line.filter(|origin| config.allows(origin));
             allowed.map(|origin| head.headers.share(origin))
         };
         Self {
@@ -205,16 +208,16 @@ impl<'s> CorsFields<'s> {
             b"*" => "pages of every origin".to_owned(),
             origin => format!("pages of {}", String::from_utf8_lossy(origin)),
         };
-        let what = match &self.preflight {
+        let action = match &self.preflight {
             Some(method) => format!("send {method}"),
             None => "read the response".to_owned(),
         };
-        let with = if self.config.credentials {
+        let credentials = if self.config.credentials {
             ", with credentials"
         } else {
             ""
         };
-        format!("{pages} may {what}{with} ([route.cors])")
+        format!("{pages} may {action}{credentials} ([route.cors])")
     }
 }
 
@@ -227,27 +230,30 @@ pub(crate) fn is_preflight(head: &RequestHead) -> bool {
 
 /// The method of the request that a preflight announces; `None`: it names none, or several.
 fn announced_method(head: &RequestHead) -> Option<Method> {
-    let mut lines = head.headers.get_all(ACCESS_CONTROL_REQUEST_METHOD);
-    let only = lines.next().filter(|_| lines.next().is_none());
-    only.and_then(|method| Method::from_bytes(method).ok())
+    let method = head.headers.only(ACCESS_CONTROL_REQUEST_METHOD)?;
+    Method::from_bytes(method).ok()
 }
 
-/// Whether a preflight asks for no other fields than these.
-fn are_listed(listed: &[FieldName], headers: &Fields) -> bool {
+/// Whether a preflight asks for no other fields than these, and for at most [`ASKED_MAX`].
+fn are_listed(allowed: &[FieldName], headers: &Fields) -> bool {
     let lines = headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS);
     let elements = lines.flat_map(|line| line.split(|&byte| byte == b','));
-    let mut names = elements.map(<[u8]>::trim_ascii).filter(|it| !it.is_empty());
-    let is_listed = |name: &[u8]| {
-        let mut listed = listed.iter();
-        listed.any(|it| it.as_str().as_bytes().eq_ignore_ascii_case(name))
-    };
-    names.by_ref().take(ASKED_MAX).all(is_listed) && names.next().is_none()
+    let names = elements
+        .map(<[u8]>::trim_ascii)
+        .filter(|name| !name.is_empty());
+    for (count, name) in names.enumerate() {
+        let mut allowed = allowed.iter().map(|field| field.as_str().as_bytes());
+        if count == ASKED_MAX || !allowed.any(|field| field.eq_ignore_ascii_case(name)) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether a field belongs to CORS, in this version or a later one: its name begins with `Access-Control-`.
 fn is_cors_field(name: &[u8]) -> bool {
-    let beginning = name.get(..CORS_PREFIX.len());
-    beginning.is_some_and(|it| it.eq_ignore_ascii_case(CORS_PREFIX))
+    let beginning = name.get(..CORS_PREFIX.len()).unwrap_or_default();
+    beginning.eq_ignore_ascii_case(CORS_PREFIX)
 }
 
 fn list(names: &[FieldName]) -> String {

@@ -55,16 +55,17 @@ impl Failure {
 
     /// The failure for a client that broke its connection or the protocol.
     pub(crate) fn from_client(error: &ClientError) -> Self {
-        let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).expect("three digits");
-        let failure = match error {
+        let closed = StatusCode::from_u16(CLIENT_CLOSED_REQUEST).expect("three digits");
+        let (status, token) = match error {
+            // The connection still works, so the client is answered.
             ClientError::Fault(fault) => return Self::client(fault.status(), fault.token()),
-            ClientError::Malformed(token) => Self::client(StatusCode::BAD_REQUEST, token),
-            ClientError::Io(_) | ClientError::Left => Self::client(status, "gone"),
-            ClientError::Reset => Self::client(status, "client-reset"),
+            ClientError::Malformed(token) => (StatusCode::BAD_REQUEST, *token),
+            ClientError::Io(_) | ClientError::Left => (closed, "gone"),
+            ClientError::Reset => (closed, "client-reset"),
         };
         Self {
             client_gone: true,
-            ..failure
+            ..Self::client(status, token)
         }
     }
 

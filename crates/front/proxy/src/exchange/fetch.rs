@@ -44,7 +44,6 @@ impl FetchOrder {
         tee: Tee,
     ) -> Self {
         let site = exchange.site;
-        let mut upstreams = site.upstreams.iter();
         let mut request = outgoing.detach();
         let trace = exchange.trace.map(|of_exchange| {
             let trace = of_exchange.of_fetch();
@@ -52,13 +51,15 @@ impl FetchOrder {
             parent.apply(&mut request.head.headers);
             trace
         });
-        ask(&mut request, tee.validating(), outgoing);
+        generalise(&mut request, tee.validating(), outgoing);
+        let mut upstreams = site.upstreams.iter();
+        let upstream = upstreams.position(|candidate| std::ptr::eq(&**candidate, upstream));
+        let routes = site.routes.routes();
         Self {
-            upstream: upstreams
-                .position(|it| std::ptr::eq(&**it, upstream))
-                .unwrap_or_default(),
-            route: (exchange.decided.route)
-                .and_then(|route| site.routes.routes().element_offset(route)),
+            // The exchange asks an upstream of its own site.
+            upstream: upstream.unwrap_or_default(),
+            route: (exchange.decided.route).and_then(|route| routes.element_offset(route)),
+            // A reload may have removed the listener. Then the settings of the first one apply.
             listener: site.listener(exchange.scene.listener).unwrap_or_default(),
             site: Arc::clone(site),
             request,
@@ -68,8 +69,9 @@ impl FetchOrder {
     }
 }
 
-/// Makes the request a GET of the whole response, or a conditional one that may confirm the stored ones.
-fn ask(request: &mut Outgoing<'_>, validating: &[Arc<Object>], asked: &Outgoing<'_>) {
+/// Makes the request a GET of the whole response, with conditions by which the backend may confirm the stored responses
+/// `validating`. `original` is the request of the client.
+fn generalise(request: &mut Outgoing<'_>, validating: &[Arc<Object>], original: &Outgoing<'_>) {
     let head = &mut request.head;
     head.method = Method::GET;
     head.headers
@@ -81,10 +83,10 @@ fn ask(request: &mut Outgoing<'_>, validating: &[Arc<Object>], asked: &Outgoing<
     }
     // A date is sent only for a single response that answers this request: a date cannot tell several responses apart.
     if let [only] = validating
-        && only.head.answers(asked)
-        && let Some(changed) = only.head.fields.get(LAST_MODIFIED)
+        && only.head.answers(original)
+        && let Some(last_modified) = only.head.fields.get(LAST_MODIFIED)
     {
-        head.headers.insert(IF_MODIFIED_SINCE, changed);
+        head.headers.insert(IF_MODIFIED_SINCE, last_modified);
     }
 }
 

@@ -61,10 +61,9 @@ pub(super) async fn wait<'a>(
         return Err(unavailable("queue-full"));
     };
     let scene = exchange.scene;
-    let hold_ends = *exchange
-        .attempts
-        .hold_ends
-        .get_or_insert_with(|| scene.now() + hold.wait);
+    // An exchange that waits again has only the rest of its time.
+    let known_end = &mut exchange.attempts.hold_ends;
+    let hold_ends = *known_end.get_or_insert_with(|| scene.now() + hold.wait);
     let whole_ends = exchange.ends(None);
     let began = Instant::now();
     let awaited = MemberWait {
@@ -85,8 +84,10 @@ pub(super) async fn wait<'a>(
     match waited {
         Ok(Some(Ok(FirstMember::Here))) => Ok(upstream),
         Ok(Some(Ok(FirstMember::InSite(site)))) => {
-            let later = exchange.sites.keep(site).upstream(&upstream.name);
-            Ok(later.map_or(upstream, |later| later))
+            match exchange.sites.keep(site).upstream(&upstream.name) {
+                Some(later) => Ok(later),
+                None => Ok(upstream),
+            }
         }
         Ok(Some(Err(failure))) => Err(failure),
         Ok(None) if whole_ends <= hold_ends => Err(RelayError::ExchangeTimeout.failure()),

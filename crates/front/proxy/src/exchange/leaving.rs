@@ -46,9 +46,9 @@ fn poll_left<T>(
     until: Tick,
 ) -> Poll<Result<T, ClientError>> {
     match down.poll_left(cx, scene.now()) {
-        Ok(look_again) => {
-            let next = look_again.map_or(until, |at| at.min(until));
-            scene.deadline.set(next);
+        Ok(next_check) => {
+            let wake_at = next_check.map_or(until, |time| time.min(until));
+            scene.deadline.set(wake_at);
             Poll::Pending
         }
         Err(error) => Poll::Ready(Err(error)),

@@ -69,13 +69,15 @@ fn limited<'s>(
         &[]
     };
     let client = sender.identity.ip;
-    let further = of_route.iter().filter(|it| !of_listener.contains(it));
+    // A limit that both name is asked once.
+    let further = of_route.iter().filter(|index| !of_listener.contains(index));
     for &index in of_listener.iter().chain(further) {
         let limit = limits.at(index);
         if !concerns(&limit.config, head, client) {
             continue;
         }
-        let asked = subject(&limit.config, sender, head).map(|subject| {
+        let subject = subject(&limit.config, sender, head);
+        let asked = subject.map(|subject| {
             let ask = Ask {
                 limit: limit.number,
                 key: subject.key(limits, limit),
@@ -100,11 +102,14 @@ fn subject(limit: &LimitConfig, sender: &Sender, head: &RequestHead) -> Option<L
     let text = match &limit.by {
         LimitBy::All => return Some(LimitSubject::Everyone),
         LimitBy::Client => None,
-        LimitBy::Host => head.authority.as_ref().map(|it| it.host.clone()),
+        LimitBy::Host => {
+            let authority = head.authority.as_ref();
+            authority.map(|authority| authority.host.clone())
+        }
         LimitBy::Header(name) => {
             // Not one of several lines, since a backend may believe any of them.
-            let only = head.headers.only(name);
-            only.map(|value| head.headers.share(value))
+            let only_line = head.headers.only(name);
+            only_line.map(|value| head.headers.share(value))
         }
     };
     if let Some(text) = text.filter(|text| !text.is_empty()) {
@@ -112,9 +117,12 @@ fn subject(limit: &LimitConfig, sender: &Sender, head: &RequestHead) -> Option<L
     }
     // Without such a value the client's address counts. So clients without the field do not share a key, and a client
     // cannot get another key by sending the field twice.
-    let Sender { peer, identity } = sender;
-    let network = || Network::new(identity.ip, limit.prefix);
-    (!is_anonymous(peer, identity.ip)).then(|| LimitSubject::Network(network()))
+    let client = sender.identity.ip;
+    if is_anonymous(&sender.peer, client) {
+        return None;
+    }
+    let network = Network::new(client, limit.prefix);
+    Some(LimitSubject::Network(network))
 }
 
 /// Whether the client is not known: the request comes from a trusted proxy, or by a Unix socket, and does not say whose
@@ -153,9 +161,14 @@ impl LimitSubject {
                 None => Err(format!("{text:?} is no address")),
             },
             LimitBy::Host | LimitBy::Header(_) => {
-                let as_network = network(limit, text).map(Self::Network);
-                let as_text = Self::Text(Bytes::copy_from_slice(text.as_bytes()));
-                Ok(as_network.into_iter().chain([as_text]).collect())
+                let mut subjects = Vec::new();
+                // The address of a client whose request has no such value.
+                if let Some(network) = network(limit, text) {
+                    subjects.push(Self::Network(network));
+                }
+                let value = Bytes::copy_from_slice(text.as_bytes());
+                subjects.push(Self::Text(value));
+                Ok(subjects)
             }
         }
     }

@@ -35,10 +35,12 @@ impl AskedLimit<'_, '_> {
     }
 
     fn result(&self) -> LimitResult {
-        match (self.judgement.passes(), self.ask.enforced) {
-            (true, _) => LimitResult::Passed,
-            (false, true) => LimitResult::Refused,
-            (false, false) => LimitResult::Dry,
+        if self.judgement.passes() {
+            LimitResult::Passed
+        } else if self.ask.enforced {
+            LimitResult::Refused
+        } else {
+            LimitResult::Dry
         }
     }
 }
@@ -58,95 +60,95 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
     }
     let outcome = limits.take(&asks);
     let mut refusing = None;
-    let mut told: Option<LimitFields> = None;
-    let mut taken: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();
-    for one in asked(keys, &outcome) {
-        let result = one.result();
-        limits.count(worker.index(), one.limit, result);
+    let mut fields: Option<LimitFields> = None;
+    let mut flights: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();
+    for asked in asked_limits(keys, &outcome) {
+        let result = asked.result();
+        limits.count(worker.index(), asked.limit, result);
         if result != LimitResult::Passed {
-            note(exchange, limits, &one);
+            note(exchange, limits, &asked);
             if result == LimitResult::Refused {
-                refusing.get_or_insert(one.limit);
+                refusing.get_or_insert(asked.limit);
             }
         }
-        if one.limit.config.fields {
-            told.get_or_insert_default().add(&one);
+        if asked.limit.config.fields {
+            fields.get_or_insert_default().add(&asked);
         }
-        if one.is_flight() {
-            taken.push(one.ask);
+        if asked.is_flight() {
+            flights.push(asked.ask);
         }
     }
-    exchange.decided.limit_fields = told.map(LimitFields::finish);
+    exchange.decided.limit_fields = fields.map(LimitFields::finish);
     if let Some(limit) = refusing {
         let seconds = whole_seconds(outcome.wait());
         return Some(OwnAnswer::limited(limit.config.token(), seconds));
     }
-    if !taken.is_empty() {
-        exchange.decided.flights = Some(Box::new(Flights::new(limits, taken)));
+    if !flights.is_empty() {
+        exchange.decided.flights = Some(Box::new(Flights::new(limits, flights)));
     }
     None
 }
 
 /// Each limit that was asked, with its judgement.
-fn asked<'k, 's>(
+fn asked_limits<'k, 's>(
     keys: &'k [LimitKey<'s>],
     outcome: &'k Outcome,
 ) -> impl Iterator<Item = AskedLimit<'k, 's>> {
-    let asked = keys.iter().filter_map(|key| {
+    // There is a judgement for each key that was asked, in their order.
+    let mut judgements = outcome.judgements().iter();
+    keys.iter().filter_map(move |key| {
         let (ask, subject) = key.asked.as_ref()?;
-        Some((key.limit, ask, subject))
-    });
-    asked
-        .zip(outcome.judgements())
-        .map(|((limit, ask, subject), judgement)| AskedLimit {
-            limit,
+        Some(AskedLimit {
+            limit: key.limit,
             ask: *ask,
             subject,
-            judgement: *judgement,
+            judgement: *judgements.next()?,
         })
+    })
 }
 
 /// Keeps a refusal for the log and for administrators, also that of a limit which is not enforced.
-fn note(exchange: &mut Exchange<'_>, limits: &SiteLimits, one: &AskedLimit<'_, '_>) {
-    limits.note(one.ask, || label(one));
+fn note(exchange: &mut Exchange<'_>, limits: &SiteLimits, asked: &AskedLimit<'_, '_>) {
+    limits.note(asked.ask, || label(asked));
     if let Some(logged) = exchange.logged.as_deref_mut() {
-        let name = if one.ask.enforced {
+        let first_refusing = if asked.ask.enforced {
             &mut logged.limit
         } else {
             &mut logged.limit_dry
         };
-        name.get_or_insert_with(|| Arc::clone(&one.limit.config));
+        first_refusing.get_or_insert_with(|| Arc::clone(&asked.limit.config));
     }
 }
 
 /// The name of a key for administrators. A field that holds a secret is not shown.
-fn label(one: &AskedLimit<'_, '_>) -> String {
-    match &one.limit.config.by {
-        LimitBy::Header(name)
-            if NameRef::from(name).traits().has_any(Traits::SECRET)
-                && matches!(one.subject, LimitSubject::Text(_)) =>
-        {
-            format!("{name} with the hash {:016x}", one.ask.key)
-        }
-        _ => one.subject.to_string(),
+fn label(asked: &AskedLimit<'_, '_>) -> String {
+    if let LimitBy::Header(name) = &asked.limit.config.by
+        && NameRef::from(name).traits().has_any(Traits::SECRET)
+        && matches!(asked.subject, LimitSubject::Text(_))
+    {
+        return format!("{name} with the hash {:016x}", asked.ask.key);
     }
+    asked.subject.to_string()
 }
 
 /// The fields that tell a client what is left (draft-ietf-httpapi-ratelimit-headers-10).
 #[derive(Default)]
 struct LimitFields {
     policies: String,
-    lefts: String,
+    remainders: String,
 }
 
 impl LimitFields {
     /// Adds what a limit leaves.
-    fn add(&mut self, one: &AskedLimit<'_, '_>) {
-        let Self { policies, lefts } = self;
-        let config = &one.limit.config;
+    fn add(&mut self, asked: &AskedLimit<'_, '_>) {
+        let Self {
+            policies,
+            remainders,
+        } = self;
+        let config = &asked.limit.config;
         let (burst, window) = config.quota.policy();
-        let (left, wait) = config.quota.left(one.judgement);
-        let separator = if lefts.is_empty() { "" } else { ", " };
+        let (left, wait) = config.quota.left(asked.judgement);
+        let separator = if remainders.is_empty() { "" } else { ", " };
         let name = &config.name;
         // Writing to a string always succeeds.
         let _ = write!(policies, "{separator}\"{name}\";q={burst}");
@@ -154,13 +156,13 @@ impl LimitFields {
             let _ = write!(policies, ";w={}", whole_seconds(window));
         }
         let seconds = whole_seconds(wait);
-        let _ = write!(lefts, "{separator}\"{name}\";r={left};t={seconds}");
+        let _ = write!(remainders, "{separator}\"{name}\";r={left};t={seconds}");
     }
 
     fn finish(self) -> Box<Fields> {
         let fields = [
             ("RateLimit-Policy", self.policies),
-            ("RateLimit", self.lefts),
+            ("RateLimit", self.remainders),
         ];
         Box::new(Fields::from_iter(fields))
     }
@@ -168,8 +170,8 @@ impl LimitFields {
 
 /// A time in seconds, rounded up, at least 1.
 fn whole_seconds(time: Duration) -> u64 {
-    let more = u64::from(time.subsec_nanos() > 0);
-    time.as_secs().saturating_add(more).max(1)
+    let begun_second = u64::from(time.subsec_nanos() > 0);
+    time.as_secs().saturating_add(begun_second).max(1)
 }
 
 /// The reason why a limit by address was not asked.

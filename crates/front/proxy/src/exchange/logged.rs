@@ -67,17 +67,18 @@ impl LoggedRequest {
     pub(crate) fn detach(&mut self) {
         let copy = |bytes: &mut Bytes| *bytes = Bytes::copy_from_slice(bytes);
         copy(&mut self.path);
-        let values = self.fields.0.iter_mut().map(|(_, value)| value);
-        values.for_each(copy);
-        [
+        for (_, value) in &mut self.fields.0 {
+            copy(value);
+        }
+        let optional = [
             &mut self.query,
             &mut self.host,
             &mut self.referer,
             &mut self.user_agent,
-        ]
-        .into_iter()
-        .flatten()
-        .for_each(copy);
+        ];
+        for part in optional.into_iter().flatten() {
+            copy(part);
+        }
     }
 
     pub(crate) fn line(&self) -> RequestLine<'_> {

@@ -21,10 +21,10 @@ use super::failure::Failure;
 use crate::boxed::in_box;
 use crate::config::{Address, BackendConfig, ClientCertFields, HostName, QueryForm};
 use crate::counters::{Culprit, Reason};
-use crate::exchange::fields::attributes::{self, Attributes};
+use crate::exchange::fields::attributes::{AttributeFacts, Attributes};
 use crate::exchange::fields::clean::{clean_request, withhold};
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
-use crate::exchange::fields::own::{OwnFields, ToldClient};
+use crate::exchange::fields::own::{ForwardedClient, OwnFields};
 use crate::exchange::fields::passage::{self, Passage, Values};
 use crate::exchange::fields::{certificate, claims};
 use crate::exchange::grounds::Grounds;
@@ -129,31 +129,32 @@ impl<'s> Outgoing<'s> {
         let mut withheld = wishes.is_cached.then(Fields::new);
         let underscored = clean(&mut head, grounds, peer.trusted, &mut withheld)?;
         let over_http = wishes.upstream.wants_forwarded_fields() || wishes.upgrade.is_some();
+        // A backend over AJP gets no `X-Forwarded-Host`: it sees the host that the proxy was asked for.
         if !over_http && let Some(asked) = forwarded::asked_of_proxy(sender, &head) {
             head.authority = Some(asked);
         }
         let host = settle_host(&mut head, client);
         let attributes = wishes.upstream.config().attributes.as_ref().map(|wanted| {
             let authority = head.authority.as_ref();
-            let told = attributes::Told {
+            let facts = AttributeFacts {
                 sender: *sender,
-                host: authority.map_or(&host, |it| &it.host),
+                host: authority.map_or(&host, |authority| &authority.host),
                 tls: client.tls_facts(),
             };
-            Attributes::take(wanted, &mut head.headers, &mut withheld, told)
+            Attributes::take(wanted, &mut head.headers, &mut withheld, facts)
         });
         let id_name = site.server.request_id.as_ref().map(NameRef::from);
         let given_id =
             id_name.and_then(|name| request_id::take_given(&mut head.headers, name, peer.trusted));
+        // An id that a trusted proxy gave stays.
+        let new_id_name = id_name.filter(|_| given_id.is_none());
         let own_fields = OwnFields {
-            told: over_http.then(|| ToldClient {
+            client: over_http.then(|| ForwardedClient {
                 sender: *sender,
                 port: forwarded::client_port(sender, &head, client.local),
             }),
             via: site.via.as_deref(),
-            id: id_name
-                .filter(|_| given_id.is_none())
-                .map(|name| (name, grounds.id)),
+            id: new_id_name.map(|name| (name, grounds.id)),
             trace: grounds.trace,
         };
         Ok(in_box(|| Self {
@@ -167,7 +168,7 @@ impl<'s> Outgoing<'s> {
             certificate_chain: client.tells_chain(),
             own,
             attributes,
-            withheld: withheld.filter(|it| !it.is_empty()).map(Box::new),
+            withheld: withheld.filter(|fields| !fields.is_empty()).map(Box::new),
             filled: Box::default(),
             own_fields: Some(own_fields),
             upgrade: wishes.upgrade,
@@ -214,10 +215,12 @@ impl<'s> Outgoing<'s> {
                 method,
                 ..self.values(id)
             };
-            let filled = passage::filled_request(rules, values);
+            let filled = passage::fill(rules.request_fields(), values);
+            // The rules may change the front's own fields.
             self.complete();
             let headers = &mut self.head.headers;
-            passage::edit_request(rules, &filled, headers);
+            passage::edit_request(rules.request_fields(), &filled, headers);
+            // The rules may have added a line of cookies.
             headers.join_cookies();
             self.filled = passage::keyed(rules, filled);
         }
@@ -315,7 +318,7 @@ impl<'s> Outgoing<'s> {
         BesideFields {
             is_secure: *secure,
             host,
-            port: own_fields.and_then(|own| Some(own.told?.port)),
+            port: own_fields.and_then(|own| Some(own.client?.port)),
             local: local.ip(),
             attributes: attributes.as_deref(),
             filled,
@@ -334,12 +337,17 @@ impl<'s> Outgoing<'s> {
 
     /// Whether a backend learns who the client is, by its certificate or as a user.
     fn names_client(&self) -> bool {
+        let attributes = self.attributes.as_ref();
+        if self.client.tls_facts().is_some_and(TlsFacts::name_client)
+            || attributes.is_some_and(|attributes| attributes.name_user())
+        {
+            return true;
+        }
+        // A trusted proxy may have sent fields about the certificate. Most requests have none.
         let headers = &self.head.headers;
-        let may_claim = headers.may_have(Traits::CERTIFICATE.with(Traits::UNKNOWN));
         let mut names = headers.iter().map(Field::name_ref);
-        self.client.tls_facts().is_some_and(TlsFacts::name_client)
-            || self.attributes.as_ref().is_some_and(|it| it.name_user())
-            || may_claim && names.any(claims::is_certificate_claim)
+        headers.may_have(Traits::CERTIFICATE.with(Traits::UNKNOWN))
+            && names.any(claims::is_certificate_claim)
     }
 
     /// The facts from which a backend is chosen.
@@ -396,14 +404,14 @@ impl<'s> Outgoing<'s> {
             None => backend.end(),
         };
         let over_http = backend.speaks_http() || self.upgrade.is_some();
-        BackendEnd {
-            address,
-            protocol: match (over_http, tls) {
-                (false, _) => "ajp",
-                (true, Some(_)) => "https",
-                (true, None) => "http",
-            },
-        }
+        let protocol = if !over_http {
+            "ajp"
+        } else if tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        BackendEnd { address, protocol }
     }
 
     /// Calls `act` with the request and the client's facts in the form for this backend.
@@ -427,9 +435,12 @@ impl<'s> Outgoing<'s> {
             headers: own_headers.as_ref().unwrap_or(&self.head.headers),
             body: self.head.body,
         };
-        let attributes = self.attributes.as_ref().map(|it| it.for_ajp());
-        let asked = self.head.authority.as_ref();
-        let authority = called.map_or(asked, |called| Some(&called.authority));
+        let attributes = self.attributes.as_ref();
+        let attributes = attributes.map(|attributes| attributes.for_ajp());
+        let authority = match called {
+            Some(called) => Some(&called.authority),
+            None => self.head.authority.as_ref(),
+        };
         let (server_name, server_port) = self.server(authority);
         let client = ClientFacts {
             version: self.head.version,
@@ -460,13 +471,14 @@ impl<'s> Outgoing<'s> {
     ///
     /// `None`: the head's fields are right. Backends of an upstream differ in this, so the head itself is not changed.
     fn headers_of(&self, backend: &BackendConfig, parent: Option<&NextParent>) -> Option<Fields> {
-        // The facts about the client's TLS that the backend gets in fields.
-        let is_told = (backend.speaks_http() || self.upgrade.is_some())
+        let over_http = backend.speaks_http() || self.upgrade.is_some();
+        let wants_tls = over_http
             && backend.client_cert_fields != ClientCertFields::Off
             && self.certificate_is_ours;
-        let told = self.client.tls_facts().filter(|_| is_told);
+        let tls_facts = self.client.tls_facts().filter(|_| wants_tls);
         let called = self.called(backend);
-        if told.is_none() && called.is_none() && self.own_fields.is_none() && parent.is_none() {
+        let is_complete = self.own_fields.is_none();
+        if is_complete && tls_facts.is_none() && called.is_none() && parent.is_none() {
             return None;
         }
         let mut headers = self.with_own_fields();
@@ -476,7 +488,7 @@ impl<'s> Outgoing<'s> {
         if let Some(parent) = parent {
             parent.apply(&mut headers);
         }
-        if let Some(facts) = told {
+        if let Some(facts) = tls_facts {
             let form = backend.client_cert_fields;
             certificate::announce(form, facts, self.certificate_chain, &mut headers);
         }
@@ -489,6 +501,7 @@ impl<'s> Outgoing<'s> {
         let local = self.client.local;
         match authority {
             Some(asked) => (Cow::Borrowed(&asked.host), asked.port.unwrap_or(default)),
+            // A Unix socket.
             None if local.port() == 0 => (Cow::Borrowed(UNIX_HOST.as_bytes()), default),
             None => (Cow::Owned(local.ip().to_string().into()), local.port()),
         }
@@ -507,9 +520,11 @@ impl RequestFields for Outgoing<'_> {
             _ => &self.head.headers,
         };
         headers.get_all(name).for_each(&mut *line);
-        for value in self.withheld.iter().flat_map(|fields| fields.get_all(name)) {
-            // No field has this byte: a value that was withheld never equals one that a backend got.
-            line(&[b"\x01", value].concat());
+        if let Some(withheld) = &self.withheld {
+            for value in withheld.get_all(name) {
+                // No field has this byte: a value that was withheld never equals one that a backend got.
+                line(&[b"\x01", value].concat());
+            }
         }
         // The front's own fields about the client's TLS are written later, for each backend.
         if let Some(facts) = self.client.tls_facts()
@@ -553,7 +568,7 @@ fn clean(
 /// Sets `Host` to what the client asked for, or to the address it connected to if it named no host.
 fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Bytes {
     if let (Some(authority), Some(host)) = (&head.authority, head.headers.get(HOST))
-        && says(authority, host)
+        && is_usual_spelling(host, authority)
     {
         return head.headers.share(host);
     }
@@ -567,13 +582,16 @@ fn settle_host(head: &mut RequestHead, client: &PeerFacts) -> Bytes {
 }
 
 /// Whether a received `Host` is already spelled as the front would write it.
-fn says(authority: &Authority, host: &[u8]) -> bool {
-    match (host.strip_prefix(&authority.host[..]), authority.port) {
-        (Some(rest), None) => rest.is_empty(),
-        (Some([b':', digits @ ..]), Some(port)) => {
-            itoa::Buffer::new().format(port).as_bytes() == digits
+fn is_usual_spelling(host: &[u8], authority: &Authority) -> bool {
+    let Some(after_host) = host.strip_prefix(&authority.host[..]) else {
+        return false;
+    };
+    match authority.port {
+        None => after_host.is_empty(),
+        Some(port) => {
+            let digits = after_host.strip_prefix(b":");
+            digits == Some(itoa::Buffer::new().format(port).as_bytes())
         }
-        _ => false,
     }
 }
 

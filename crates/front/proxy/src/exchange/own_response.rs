@@ -15,7 +15,6 @@ use crate::counters::Reason;
 use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::failure::Failure;
 use crate::exchange::relay::{AttemptEnd, Relay, RelayError, Terms};
-use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::source::{Answer, Source};
 use crate::exchange::state::Exchange;
 use crate::exchange::verdict::{OwnAnswer, OwnContent};
@@ -124,13 +123,7 @@ pub(crate) async fn relay(
     if !exchange.progress.body_complete {
         down.abandon_upload();
     }
-    let policy = ResponsePolicy {
-        backend: None,
-        passage: exchange.decided.passage.as_deref(),
-        limit_fields: exchange.decided.limit_fields.as_deref(),
-        cors: exchange.decided.cors.as_deref(),
-        request: None,
-    };
+    let policy = exchange.decided.policy(None, None);
     let terms = Terms {
         policy: &policy,
         takes_interims,

@@ -20,25 +20,24 @@ use crate::request_id::RequestId;
 /// The error pages that apply to one exchange, and the id that the front's own pages show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pages<'s> {
-    of: Option<&'s ErrorPages>,
+    pages: Option<&'s ErrorPages>,
     id: RequestId,
 }
 
 impl<'s> Pages<'s> {
-    pub(crate) fn new(of: Option<&'s ErrorPages>, id: RequestId) -> Self {
-        Self { of, id }
+    pub(crate) fn new(pages: Option<&'s ErrorPages>, id: RequestId) -> Self {
+        Self { pages, id }
     }
 
     /// Uses the route's pages instead, if it has any.
     pub(crate) fn prefer(&mut self, of_route: Option<&'s ErrorPages>) {
-        self.of = of_route.or(self.of);
+        self.pages = of_route.or(self.pages);
     }
 
     /// These pages, if any backend response may have to be replaced (`replace_errors`), else `None`.
     pub(crate) fn replacing(self) -> Option<Self> {
-        self.of
-            .is_some_and(|pages| !pages.replaced.is_empty())
-            .then_some(self)
+        let has_replaced = self.pages.is_some_and(|pages| !pages.replaced.is_empty());
+        has_replaced.then_some(self)
     }
 
     /// The fields and the body of an answer with `status`, which is given for `reason`, if there is one. Calls
@@ -49,12 +48,13 @@ impl<'s> Pages<'s> {
         reason: Option<Reason>,
         count: impl FnOnce(Reason),
     ) -> (Fields, Bytes) {
-        let stopped = reason.is_some_and(|it| it.token() == MAINTENANCE);
-        let own = self.of.filter(|_| stopped);
-        let own = own.and_then(|of| of.maintenance.as_deref());
-        let page = own.or_else(|| self.of.and_then(|of| of.page(status)));
+        let is_maintenance = reason.is_some_and(|reason| reason.token() == MAINTENANCE);
+        let page = self.pages.and_then(|pages| match &pages.maintenance {
+            Some(page) if is_maintenance => Some(&**page),
+            _ => pages.page(status),
+        });
         let (mut fields, body) = self.content(page, status, count);
-        if stopped {
+        if is_maintenance {
             fields.insert(RETRY_AFTER, MAINTENANCE_RETRY_AFTER);
         }
         (fields, body)
@@ -67,7 +67,9 @@ impl<'s> Pages<'s> {
         head: &mut ResponseHead,
         count: impl FnOnce(Reason),
     ) -> Option<Bytes> {
-        self.of.filter(|of| of.replaces(head.status))?;
+        if !self.pages?.replaces(head.status) {
+            return None;
+        }
         let (mut fields, body) = self.answer(head.status, None, count);
         for name in KEPT {
             fields.remove(name);
@@ -89,19 +91,14 @@ impl<'s> Pages<'s> {
         count: impl FnOnce(Reason),
     ) -> (Fields, Bytes) {
         let mut fields = respond::fields(status, self.id);
-        let body = page.and_then(|page| page.body.as_ref());
-        let body = match (page, body) {
-            (Some(page), Some(body)) => {
+        if let Some(page) = page {
+            if let Some(body) = &page.body {
                 fields.insert(CONTENT_TYPE, page.content_type);
-                body.clone()
+                return (fields, body.clone());
             }
-            (None, _) => respond::page(status, self.id),
-            (Some(_), None) => {
-                count(Reason::new(Culprit::Front, "error-page-missing"));
-                respond::page(status, self.id)
-            }
-        };
-        (fields, body)
+            count(Reason::new(Culprit::Front, "error-page-missing"));
+        }
+        (fields, respond::page(status, self.id))
     }
 }
 

@@ -122,7 +122,7 @@ enum Download {
     Body,
     /// The client gets a page instead. The rest of the backend's response is read and dropped, so that its connection
     /// can be used again.
-    Discard(Rest),
+    Discard(DiscardLimits),
     Ended,
 }
 
@@ -153,7 +153,7 @@ impl From<Timeout> for RelayError {
 /// The most bytes of a replaced response that may still be discarded, and the time limit for it. Beyond them the
 /// backend's connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rest {
+struct DiscardLimits {
     bytes: usize,
     until: Tick,
 }
@@ -168,14 +168,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         progress: &'a mut Progress,
     ) -> Self {
         let now = scene.now();
-        let invited = !terms.expect_continue || progress.continued;
+        let upload = if terms.body == BodyLength::Known(0) || !source.takes_upload() {
+            Upload::Done
+        } else if terms.expect_continue && !progress.continued {
+            Upload::Expected
+        } else {
+            Upload::Streaming
+        };
         Self {
-            upload: match terms.body {
-                BodyLength::Known(0) => Upload::Done,
-                _ if !source.takes_upload() => Upload::Done,
-                _ if invited => Upload::Streaming,
-                _ => Upload::Expected,
-            },
+            upload,
             download: Download::Head,
             held: None,
             taken: 0,
@@ -221,9 +222,10 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 return Poll::Ready(Ok(()));
             }
             if !moved
-                && let Download::Discard(rest) = self.download
-                && self.now() >= rest.until
+                && let Download::Discard(limits) = self.download
+                && self.now() >= limits.until
             {
+                // The next turn ends the relay, unless the client's output still waits.
                 self.download = Download::Ended;
                 continue;
             }
@@ -243,8 +245,10 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             if self.held_len() == 0 && self.upload == Upload::Received {
                 return self.finish_upload();
             }
-            let takes_body = self.takes_body();
-            let Some(held) = self.held.as_mut().filter(|it| takes_body && !it.is_empty()) else {
+            if !self.takes_body() {
+                break;
+            }
+            let Some(held) = self.held.as_mut().filter(|held| !held.is_empty()) else {
                 break;
             };
             self.source.send_body(held);
@@ -293,6 +297,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         if self.held_len() >= self.source.body_credit() && !at_end {
             return Ok(false);
         }
+        // An earlier attempt has already received this piece from the client.
         if let Some(piece) = self.progress.replay.at(self.taken) {
             self.taken += piece.len();
             self.hold(piece);
@@ -392,16 +397,17 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
                 moved = true;
                 self.note_moved(event.is_ok());
             }
-            if let Download::Discard(rest) = self.download {
-                self.download = rest.after(event);
+            if let Download::Discard(limits) = self.download {
+                self.download = limits.after(event);
                 continue;
             }
-            // Requests of the backend for more of the body are collected, so that the answers leave in one write.
-            let flush = matches!(event, Ok(Event::Flush));
+            // A flush ends the turn, so that the client is sent what has arrived. Requests of the backend for more of
+            // the body do not: they are collected, so that the answers leave in one write.
+            let is_flush = matches!(event, Ok(Event::Flush));
             if let Poll::Ready(event) = polled {
                 self.handle(event.map_err(RelayError::Source)?)?;
             }
-            if flush {
+            if is_flush {
                 break;
             }
         }
@@ -413,13 +419,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         match (&self.progress.compression, &self.progress.hook) {
             (None, None) => self.source.poll_event(cx),
-            _ => self.poll_seen(cx),
+            _ => self.poll_hooked(cx),
         }
     }
 
-    /// [`Self::poll_source`] for when a cache sees the body, or it is compressed.
+    /// [`Self::poll_source`] for when a cache sees the body, or it is compressed. The cache sees it as the source sends
+    /// it, before compression.
     #[inline(never)]
-    fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
+    fn poll_hooked(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
         ready!(self.poll_room(cx));
         let Self {
             source,
@@ -430,8 +437,9 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let Progress {
             compression, hook, ..
         } = &mut **progress;
-        let is_sent = !matches!(download, Download::Discard(_));
-        let mut hook = hook.as_mut().filter(|_| is_sent);
+        // The cache does not get a body that the client does not get either.
+        let is_discarded = matches!(download, Download::Discard(_));
+        let mut hook = hook.as_mut().filter(|_| !is_discarded);
         let mut poll_plain = |cx: &mut Context<'_>| {
             let event = source.poll_event(cx);
             if let (Some(hook), Poll::Ready(Ok(Event::Body(data)))) = (&mut hook, &event) {
@@ -471,7 +479,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             self.send_own_body(page);
         }
         self.send_end()?;
-        self.download = Download::Discard(Rest {
+        self.download = Download::Discard(DiscardLimits {
             bytes: DISCARD_BYTES_MAX,
             until: self.now() + DISCARD_TIME_MAX,
         });
@@ -487,12 +495,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         match event {
             Event::Interim(head) => self.handle_interim(&head)?,
             Event::Head(mut head) => {
-                let judged = self
-                    .terms
-                    .policy
-                    .judge(&mut head, self.scene, self.progress);
+                let policy = self.terms.policy;
+                let judged = policy.judge(&mut head, self.scene, self.progress);
+                // The body of the page that replaces the response; `None`: the response is passed on.
                 let page = judged.map_err(|declined| RelayError::Declined(declined.0))?;
-                self.terms.policy.turn_back(&mut head, self.scene);
+                policy.turn_back(&mut head, self.scene);
                 self.progress.replaced = page.is_some();
                 self.show_head(&mut head, page.is_some());
                 self.handle_head(&mut head, page.is_none())?;
@@ -504,6 +511,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             Event::Upgraded(mut head) => self.handle_upgrade(&mut head)?,
             Event::Body(data) => {
                 if data.is_empty() {
+                    // The source is a file, which the kernel sends.
                     self.send_part();
                 } else {
                     self.down.send_data(data);
@@ -560,8 +568,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             return Err(RelayError::NotUpgraded(head.status));
         }
         self.progress.head_at = self.terms.timed.then(Instant::now);
-        let gives_up_early = !self.progress.body_complete && !head.status.is_success();
-        if gives_up_early {
+        if !self.progress.body_complete && !head.status.is_success() {
+            // The backend has refused the request and does not need the rest of its body.
             self.down.abandon_upload();
         }
         let scope = || {
@@ -624,18 +632,21 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         let (deadline, timeout) = self.first_deadline();
         if self.now() >= deadline {
             if matches!(timeout, Timeout::Write | Timeout::Body) {
+                // The client is given up. The other streams of its connection share its pace without this one.
                 self.down.leave_shares();
             }
             return Poll::Ready(Err(timeout.into()));
         }
-        let deadline = deadline.min(self.check_silence()?);
-        let sooner = |next: Tick, other: Option<Tick>| other.map_or(next, |at| at.min(next));
-        let discarded = match self.download {
-            Download::Discard(rest) => Some(rest.until),
-            Download::Head | Download::Body | Download::Ended => None,
-        };
-        let next = sooner(sooner(deadline, self.head_held.or(discarded)), look_again);
-        self.scene.deadline.set(next);
+        let mut wake_at = deadline.min(self.check_silence()?);
+        if let Some(until) = self.head_held {
+            wake_at = wake_at.min(until);
+        } else if let Download::Discard(limits) = self.download {
+            wake_at = wake_at.min(limits.until);
+        }
+        if let Some(next_check) = look_again {
+            wake_at = wake_at.min(next_check);
+        }
+        self.scene.deadline.set(wake_at);
         Poll::Pending
     }
 
@@ -646,8 +657,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             return Ok(Tick::NEVER);
         }
         let (moved, now) = (self.backend_moved, self.now());
-        let again = self.source.check_silence(moved, now, self.progress);
-        again.ok_or(RelayError::BackendOut)
+        let next_check = self.source.check_silence(moved, now, self.progress);
+        next_check.ok_or(RelayError::BackendOut)
     }
 
     /// Whether a head waits alone to be written because its body may follow at once. Tomcat writes head, body and end
@@ -678,59 +689,58 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         };
         let turns = self.down.share_pace(waits, &mut self.writing);
         let listener = self.scene.listener;
-        let write = Demand {
+        let write_demand = Demand {
             idle: listener.write_timeout,
             rate_min: listener.write_rate_min,
             turn: turns.writing,
         };
-        let write = deadline(&mut self.writing, client_blocks, now, write);
-        let body = Demand {
+        let write_ends = client_deadline(&mut self.writing, client_blocks, now, write_demand);
+        let body_demand = Demand {
             idle: listener.body_timeout,
             rate_min: listener.body_rate_min,
             turn: turns.reading,
         };
-        let body = deadline(&mut self.reading, wants_body, now, body);
-        let silence = match self.download {
-            Download::Head => {
-                let limit = self.source.first_byte_timeout();
-                limit.map(|limit| (limit, Timeout::FirstByte))
-            }
-            Download::Body => {
-                let limit = self.source.idle_body_timeout();
-                limit.map(|limit| (limit, Timeout::IdleBody))
-            }
-            Download::Discard(_) | Download::Ended => None,
-        };
+        let body_ends = client_deadline(&mut self.reading, wants_body, now, body_demand);
         let AttemptEnd { at, timeout } = self.terms.end;
         let mut first = (at, timeout);
-        let mut runs = |at: Tick, timeout| {
-            if at < first.0 {
-                first = (at, timeout);
+        let mut consider = |ends: Tick, timeout| {
+            if ends < first.0 {
+                first = (ends, timeout);
             }
         };
-        if let Some(at) = write {
-            runs(at, Timeout::Write);
+        if let Some(ends) = write_ends {
+            consider(ends, Timeout::Write);
         }
-        if let Some(at) = body {
-            runs(at, Timeout::Body);
+        if let Some(ends) = body_ends {
+            consider(ends, Timeout::Body);
         }
         if self.download == Download::Body
-            && let Some(at) = self.idle_ends()
+            && let Some(ends) = self.idle_ends()
         {
-            runs(at, Timeout::Write);
+            consider(ends, Timeout::Write);
         }
-        if let Some((limit, timeout)) = silence
-            && !self.down.is_full()
+        // The backend is not blamed while the client uploads or reads too slowly, nor while a cache has no room.
+        if !self.down.is_full()
             && !wants_body
             && self.has_room()
+            && let Some((limit, timeout)) = self.silence_limit()
         {
-            runs(self.backend_moved + limit, timeout);
+            consider(self.backend_moved + limit, timeout);
         }
         first
     }
+
+    /// How long the backend may be silent now, and the timeout that passes then; `None`: nothing is expected of it.
+    fn silence_limit(&self) -> Option<(Duration, Timeout)> {
+        match self.download {
+            Download::Head => Some((self.source.first_byte_timeout()?, Timeout::FirstByte)),
+            Download::Body => Some((self.source.idle_body_timeout()?, Timeout::IdleBody)),
+            Download::Discard(_) | Download::Ended => None,
+        }
+    }
 }
 
-impl Rest {
+impl DiscardLimits {
     /// The state after an event of a response that is discarded.
     fn after(self, event: &Result<Event, SourceError>) -> Download {
         match event {
@@ -746,8 +756,8 @@ impl Rest {
 }
 
 /// The time at which the client is too slow; `None` if the front does not wait for it.
-fn deadline(pace: &mut Pace, waited_for: bool, now: Tick, demand: Demand) -> Option<Tick> {
-    if !waited_for {
+fn client_deadline(pace: &mut Pace, is_awaited: bool, now: Tick, demand: Demand) -> Option<Tick> {
+    if !is_awaited {
         pace.rest(now);
         return None;
     }

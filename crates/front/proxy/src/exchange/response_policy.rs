@@ -117,8 +117,10 @@ impl<'a> ResponsePolicy<'a> {
             let scope = FieldScope::new(head.status, scope());
             passage.edit(&mut head.headers, head.status, scope);
         }
-        for field in self.limit_fields.into_iter().flat_map(Fields::iter) {
-            head.headers.insert(field.name_ref(), field.value());
+        if let Some(limit_fields) = self.limit_fields {
+            for field in limit_fields.iter() {
+                head.headers.insert(field.name_ref(), field.value());
+            }
         }
         if let Some(cors) = self.cors {
             cors.edit(head);
@@ -126,7 +128,8 @@ impl<'a> ResponsePolicy<'a> {
         let cookie = self.cookie(head);
         let headers = &mut head.headers;
         // For clients over TLS, unless the backend has sent the field itself.
-        if let Some(policy) = scene.listener.hsts.as_ref().filter(|_| scene.peer.secure)
+        if let Some(policy) = &scene.listener.hsts
+            && scene.peer.secure
             && !headers.contains(STRICT_TRANSPORT_SECURITY)
         {
             headers.append(STRICT_TRANSPORT_SECURITY, policy);

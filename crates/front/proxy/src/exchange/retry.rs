@@ -82,22 +82,26 @@ pub(crate) fn decide(attempt: &Attempt) -> Retry {
     } else {
         Retry::No
     };
+    if attempt.blameless || attempt.attempts_left == 0 || !attempt.replayable {
+        return Retry::No;
+    }
     match attempt.stage {
-        _ if attempt.blameless || attempt.attempts_left == 0 || !attempt.replayable => Retry::No,
         // There is no other backend. A new SYN may get through although the dial before it timed out.
         Stage::NotSent if attempt.dial_timed_out && !attempt.others => Retry::Fresh,
         Stage::NotSent => other,
         // A pooled connection may be closed while the backend is well: it is asked again.
         Stage::Undelivered if attempt.reused => Retry::Fresh,
         Stage::Undelivered => other,
-        // No answer is to be expected, and the backend may still process the request.
-        Stage::Sent if attempt.given_up && attempt.repeatable => other,
-        Stage::Sent if !attempt.disconnected || !attempt.repeatable => Retry::No,
-        // It was most likely closed for being idle, just as we wrote.
+        // The backend may have processed the request.
+        Stage::Sent | Stage::Declined if !attempt.repeatable => Retry::No,
+        // No answer is to be expected of this backend.
+        Stage::Sent if attempt.given_up => other,
+        // A timeout or a violation of the protocol: the backend may still process the request.
+        Stage::Sent if !attempt.disconnected => Retry::No,
+        // The backend most likely closed the connection because it was idle, just as the front wrote.
         Stage::Sent if attempt.reused => Retry::Fresh,
-        Stage::Sent => other,
-        Stage::Declined if attempt.repeatable => other,
-        Stage::Declined | Stage::Answered => Retry::No,
+        Stage::Sent | Stage::Declined => other,
+        Stage::Answered => Retry::No,
     }
 }
 

@@ -19,11 +19,13 @@ pub(crate) fn is_challenge(path: &[u8]) -> bool {
 /// token.
 pub(crate) fn challenge_file(webroot: &Path, path: &[u8]) -> Option<PathBuf> {
     let token = path.strip_prefix(CHALLENGES)?;
-    let good = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let token = std::str::from_utf8(token).ok().filter(|token| {
-        (1..=TOKEN_MAX).contains(&token.len()) && token.bytes().all(|it| good(&it))
-    })?;
+    let token = std::str::from_utf8(token).ok()?;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if token.is_empty() || token.len() > TOKEN_MAX || !token.bytes().all(is_allowed) {
+        return None;
+    }
     let folder = std::str::from_utf8(CHALLENGES).ok()?;
+    // `join` would take a path with a slash at its beginning instead of the web root.
     Some(webroot.join(folder.trim_start_matches('/')).join(token))
 }
 
@@ -34,7 +36,9 @@ pub(crate) async fn read_challenge(file: PathBuf) -> Option<Bytes> {
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).ok()?;
         let mut options = OpenOptions::new();
         let file = options.read(true).custom_flags(flags).open(file).ok()?;
-        file.metadata().ok().filter(|it| it.is_file())?;
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
         let mut bytes = Vec::new();
         file.take(ANSWER_MAX).read_to_end(&mut bytes).ok()?;
         Some(Bytes::from(bytes))

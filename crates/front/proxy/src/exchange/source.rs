@@ -57,21 +57,19 @@ pub(crate) struct Leased<'a, 'b> {
     /// Decides whether another backend may serve the request if this one is put out.
     pub(crate) elsewhere: &'a Elsewhere<'a>,
     /// The entry that administrators see while the request is in flight.
-    pub(crate) seen: Option<&'a Seen<'a>>,
+    pub(crate) in_flight: Option<&'a Seen<'a>>,
 }
 
 impl Leased<'_, '_> {
     fn first_byte_timeout(&self) -> Duration {
-        let of_route = self
-            .rules
-            .and_then(|rules| rules.config().first_byte_timeout);
+        let rules = self.rules.map(Rules::config);
+        let of_route = rules.and_then(|rules| rules.first_byte_timeout);
         of_route.unwrap_or(self.config.first_byte_timeout)
     }
 
     fn idle_body_timeout(&self) -> Duration {
-        let of_route = self
-            .rules
-            .and_then(|rules| rules.config().idle_body_timeout);
+        let rules = self.rules.map(Rules::config);
+        let of_route = rules.and_then(|rules| rules.idle_body_timeout);
         of_route.unwrap_or(self.config.idle_body_timeout)
     }
 
@@ -85,9 +83,12 @@ impl Leased<'_, '_> {
         }
         let backend = self.lease.backend();
         backend.note_silence();
-        let gives_up = backend.share() == 0 && !self.lease.is_answered();
-        let goes_elsewhere = gives_up && self.elsewhere.may_serve(progress);
-        (!goes_elsewhere).then(|| now + SILENCE_CHECK)
+        // A backend that was put out has no share of the requests.
+        let is_out = backend.share() == 0;
+        if is_out && !self.lease.is_answered() && self.elsewhere.may_serve(progress) {
+            return None;
+        }
+        Some(now + SILENCE_CHECK)
     }
 }
 
@@ -165,13 +166,14 @@ impl Answer {
     }
 
     fn next(&mut self) -> Event {
-        if !std::mem::replace(&mut self.head_taken, true) {
+        if !self.head_taken {
+            self.head_taken = true;
             return Event::Head(std::mem::take(&mut self.head));
         }
-        match std::mem::take(&mut self.body) {
-            body if body.is_empty() => Event::End,
-            body => Event::Body(body),
+        if self.body.is_empty() {
+            return Event::End;
         }
+        Event::Body(std::mem::take(&mut self.body))
     }
 }
 
@@ -263,8 +265,8 @@ impl Source<'_, '_> {
     pub(crate) fn enter(&self, phase: Phase) {
         match self {
             Self::Backend(leased) => {
-                if let Some(seen) = leased.seen {
-                    seen.enter(phase);
+                if let Some(in_flight) = leased.in_flight {
+                    in_flight.enter(phase);
                 }
             }
             Self::Answer(_) | Self::File(_) | Self::Cached(_) => {}

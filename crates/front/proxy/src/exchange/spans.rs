@@ -120,12 +120,12 @@ pub(crate) fn note_attempt(
     let (Some(trace), Some(member)) = (exchange.trace, exchange.attempts.member) else {
         return;
     };
-    let Some(of_exchange) = trace.recorded else {
+    let Some(exchange_began) = trace.recorded else {
         return;
     };
     let number = exchange.attempts.count;
     let period = Period {
-        exchange: of_exchange,
+        exchange: exchange_began,
         began,
         ended: Instant::now(),
     };
@@ -140,9 +140,9 @@ pub(crate) fn note_attempt(
     if number > 1 {
         span.number("http.request.resend_count", number - 1);
     }
-    let status = fault
-        .and_then(|fault| fault.declined)
-        .or(exchange.progress.status);
+    // A declined response is not passed on, so the exchange has no status of it.
+    let declined = fault.and_then(|fault| fault.declined);
+    let status = declined.or(exchange.progress.status);
     add_status(&mut span, status);
     let is_error = |status: StatusCode| status.is_client_error() || status.is_server_error();
     if fault.is_some() || status.is_some_and(is_error) {
@@ -205,7 +205,7 @@ fn known_method(method: &Method) -> Option<&'static str> {
     let known = [
         "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "CONNECT", "TRACE",
     ];
-    known.into_iter().find(|it| *it == method.as_str())
+    known.into_iter().find(|name| *name == method.as_str())
 }
 
 fn version_number(version: Version) -> &'static str {
@@ -218,16 +218,19 @@ fn version_number(version: Version) -> &'static str {
 
 /// A path without the parameters of its segments, `;NAME=VALUE`.
 fn without_parameters(path: &[u8]) -> Vec<u8> {
-    let segments = path.split(|byte| *byte == b'/');
-    let bare: Vec<&[u8]> = segments
-        .map(|segment| {
-            segment
-                .split(|byte| *byte == b';')
-                .next()
-                .unwrap_or_default()
-        })
-        .collect();
-    bare.join(&b'/')
+    let mut bare = Vec::with_capacity(path.len());
+    let mut is_parameter = false;
+    for &byte in path {
+        match byte {
+            b'/' => is_parameter = false,
+            b';' => is_parameter = true,
+            _ => {}
+        }
+        if !is_parameter {
+            bare.push(byte);
+        }
+    }
+    bare
 }
 
 #[cfg(test)]

@@ -15,8 +15,10 @@ use crate::deadlines::Tick;
 use crate::exchange::cors::CorsFields;
 use crate::exchange::fields::passage::Passage;
 use crate::exchange::logged::LoggedRequest;
+use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::Pages;
 use crate::exchange::progress::Progress;
+use crate::exchange::response_policy::{BackendPolicy, ResponsePolicy};
 use crate::exchange::scene::Scene;
 use crate::exchange::sites::Sites;
 use crate::request_id::RequestId;
@@ -39,7 +41,7 @@ pub(crate) struct Exchange<'a> {
     /// The trace that the exchange is part of; `None`: requests are not traced.
     pub(crate) trace: Option<&'a Trace>,
     /// The entry that administrators see while the exchange is in flight.
-    pub(crate) seen: Option<Seen<'a>>,
+    pub(crate) in_flight: Option<Seen<'a>>,
     pub(crate) began: Instant,
     pub(crate) began_tick: Tick,
     /// The facts about the request for its log line and its span; `None` if it has neither.
@@ -101,6 +103,22 @@ impl<'a> Decided<'a> {
     pub(crate) fn rules(&self) -> Option<&'a Rules> {
         self.route?.rules.as_deref()
     }
+
+    /// The policy for a response; `backend` is its part for a response of a backend. `request`: the request that the
+    /// backend got, if a cache takes part.
+    pub(crate) fn policy<'p>(
+        &'p self,
+        backend: Option<BackendPolicy<'p>>,
+        request: Option<&'p Outgoing<'p>>,
+    ) -> ResponsePolicy<'p> {
+        ResponsePolicy {
+            backend,
+            passage: self.passage.as_deref(),
+            limit_fields: self.limit_fields.as_deref(),
+            cors: self.cors.as_deref(),
+            request,
+        }
+    }
 }
 
 impl<'a> Exchange<'a> {
@@ -117,14 +135,14 @@ impl<'a> Exchange<'a> {
         let (began, began_tick) = (scene.measured(), scene.now());
         let is_recorded = trace.is_some_and(|trace| trace.recorded.is_some());
         let is_logged = scene.worker.access_log().is_on() || is_recorded;
-        let in_flight = scene.worker.in_flight();
+        let table = scene.worker.in_flight();
         Self {
             scene,
             site,
             sites,
             id,
             trace,
-            seen: head.and_then(|head| Some(in_flight?.begin(id, began_tick, head))),
+            in_flight: head.and_then(|head| Some(table?.begin(id, began_tick, head))),
             began,
             began_tick,
             logged: head.filter(|_| is_logged).map(|head| {

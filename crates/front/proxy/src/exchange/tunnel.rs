@@ -172,6 +172,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         }
         let waiting = self.backend.unwritten();
         if waiting == 0 {
+            // The backend's time to take bytes begins with the next ones.
             self.backend_took = self.scene.now();
         } else {
             let written = self.backend.poll_write(cx);
@@ -245,34 +246,34 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         if self.down.must_end_tunnel() {
             return Poll::Ready(Err(TunnelError::Drained));
         }
-        let late = match self.upload {
-            Way::Open => Culprit::Client,
-            Way::Ending | Way::Ended => Culprit::Backend,
-        };
-        let waits = |bytes: usize, since: Tick, limit| (bytes > 0).then_some(since + limit);
         let patience = self.scene.listener.write_timeout;
-        let silent = self.down.silent_since(self.client_took, patience);
-        let write = waits(self.down.unwritten(), silent, patience);
-        let backend = waits(
-            self.backend.unwritten(),
-            self.backend_took,
-            self.limits.backend,
-        );
-        let deadlines = [
-            Some((self.moved + self.limits.idle, TunnelError::Idle)),
-            write.map(|at| (at, TunnelError::WriteTimeout)),
-            backend.map(|at| (at, TunnelError::BackendTimeout)),
-            self.half_closed
-                .map(|at| (at + HALF_CLOSED, TunnelError::HalfClosed(late))),
-        ];
-        let deadlines = deadlines.into_iter().flatten();
-        let Some((at, error)) = deadlines.min_by_key(|(at, _)| *at) else {
-            return Poll::Pending;
+        let client_silent_since = self.down.silent_since(self.client_took, patience);
+        let mut first = (self.moved + self.limits.idle, TunnelError::Idle);
+        let mut consider = |ends: Tick, error| {
+            if ends < first.0 {
+                first = (ends, error);
+            }
         };
-        if self.scene.now() >= at {
+        if self.down.unwritten() > 0 {
+            consider(client_silent_since + patience, TunnelError::WriteTimeout);
+        }
+        if self.backend.unwritten() > 0 {
+            let ends = self.backend_took + self.limits.backend;
+            consider(ends, TunnelError::BackendTimeout);
+        }
+        if let Some(since) = self.half_closed {
+            // The side that has not closed yet.
+            let late = match self.upload {
+                Way::Open => Culprit::Client,
+                Way::Ending | Way::Ended => Culprit::Backend,
+            };
+            consider(since + HALF_CLOSED, TunnelError::HalfClosed(late));
+        }
+        let (ends, error) = first;
+        if self.scene.now() >= ends {
             return Poll::Ready(Err(error));
         }
-        self.scene.deadline.set(at);
+        self.scene.deadline.set(ends);
         Poll::Pending
     }
 }
@@ -287,13 +288,12 @@ pub(crate) async fn run(
     detach(exchange);
     let worker = exchange.scene.worker;
     let _open = worker.counters().count_tunnel();
-    let patience = exchange
-        .attempts
-        .member
-        .map(|member| member.settings.idle_body_timeout);
     let limits = Limits {
         idle,
-        backend: patience.unwrap_or(idle),
+        backend: match exchange.attempts.member {
+            Some(member) => member.settings.idle_body_timeout,
+            None => idle,
+        },
     };
     let received = &mut exchange.progress.received;
     let ended = Tunnel::new(exchange.scene, down, &mut backend, limits, received)
@@ -305,13 +305,13 @@ pub(crate) async fn run(
         exchange.note_reason(reason);
         tracing::debug!(request = %exchange.id, %reason, "{}", Causes(error));
     }
-    match error.filter(TunnelError::is_failure) {
-        Some(_) => down.fail_tunnel(),
-        None => {
-            poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
-            backend.close().await;
-        }
+    if error.is_some_and(|error| error.is_failure()) {
+        down.fail_tunnel();
+        return;
     }
+    // Begins the orderly end towards the client, and does not wait for it.
+    poll_fn(|cx| Poll::Ready(down.poll_finish(cx).is_ready())).await;
+    backend.close().await;
 }
 
 /// Frees the memory of the request's head, which a tunnel would keep for hours.

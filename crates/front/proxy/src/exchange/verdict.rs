@@ -5,6 +5,7 @@
 //! shows it, so that they always agree. All other effects follow the decision: the exchange counts dropped fields,
 //! charges the retry budget, picks and leases a backend, retries, or reads the file of a challenge.
 
+mod files_request;
 mod preflight;
 mod siblings;
 
@@ -14,16 +15,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use catamaran_coding::AcceptedCodings;
-use catamaran_files::{Directory, FileName, FileQuery, NameFault};
-use catamaran_message::name::{ACCEPT, ACCEPT_ENCODING};
+use catamaran_files::Directory;
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
+pub(crate) use files_request::{FilesRequest, WithoutFile};
 use http::{HeaderValue, Method, StatusCode};
 
 use crate::config::{Redirect, RouteConfig, RouteTarget, RouteText};
 use crate::counters::Reason;
-use crate::exchange::cache_request::{self, CacheRequest, KeyGrounds};
+use crate::exchange::cache_request::{self, CacheRequest, KeyGrounds, SiblingRequest};
 use crate::exchange::compression::{self, CompressionOffer};
 use crate::exchange::cors::CorsFields;
 use crate::exchange::failure::Failure;
@@ -88,91 +88,9 @@ pub(crate) struct Forward<'s> {
 impl Forward<'_> {
     /// Makes requests with the same cache key equal for the backend.
     #[inline]
-    fn share(&mut self) {
+    fn settle(&mut self) {
         if let Some(cache) = &self.cache {
             cache.settle(&mut self.outgoing);
-        }
-    }
-}
-
-/// A GET or HEAD request that a file may answer.
-#[derive(Debug)]
-pub(crate) struct FilesRequest<'s> {
-    pub(crate) directory: &'s Arc<Directory>,
-    /// The query for the file, or the reason why no file can have such a name.
-    pub(crate) query: Result<FileQuery, NameFault>,
-    /// The path of the file to look up: the path as it would be forwarded.
-    pub(crate) path: Bytes,
-    /// The path that the client sent, normalised and not rewritten.
-    sent: Bytes,
-    /// The query that the client sent.
-    sent_query: Option<Bytes>,
-    pub(crate) without_file: WithoutFile<'s>,
-}
-
-/// What happens to a request for a file if the file does not exist.
-#[derive(Debug)]
-pub(crate) enum WithoutFile<'s> {
-    /// The request is answered 404.
-    NotFound(Box<RequestHead>),
-    /// The request goes to an upstream.
-    Forward(Forward<'s>),
-}
-
-impl<'s> FilesRequest<'s> {
-    /// Makes the query for a file from the head as the client sent it, before a cache changes the head. `sent` is the
-    /// path in the client's request.
-    fn new(
-        directory: &'s Arc<Directory>,
-        sent: Bytes,
-        path: Bytes,
-        without_file: WithoutFile<'s>,
-    ) -> Box<Self> {
-        let head = without_file.head();
-        let config = directory.config();
-        let is_alone = matches!(without_file, WithoutFile::NotFound(_));
-        let query = FileName::new(&path, config).map(|name| {
-            let accepted = head.headers.get_all(ACCEPT_ENCODING);
-            FileQuery {
-                name,
-                codings: AcceptedCodings::of(accepted, &config.precompressed),
-                ends_in_slash: sent.ends_with(b"/"),
-                wants_page: is_alone && wants_page(head),
-            }
-        });
-        let sent_query = head.target.query.clone();
-        Box::new(Self {
-            directory,
-            query,
-            path,
-            sent,
-            sent_query,
-            without_file,
-        })
-    }
-
-    /// The request's head.
-    pub(crate) fn head(&self) -> &RequestHead {
-        self.without_file.head()
-    }
-
-    /// The location to which a request for a directory is redirected: the path that the client sent, a slash, and the
-    /// query. It begins with a single slash, so it is on this host.
-    pub(crate) fn directory_location(&self) -> Vec<u8> {
-        let mut location = [&self.sent[..], b"/"].concat();
-        if let Some(query) = &self.sent_query {
-            location.push(b'?');
-            location.extend_from_slice(query);
-        }
-        location
-    }
-}
-
-impl WithoutFile<'_> {
-    fn head(&self) -> &RequestHead {
-        match self {
-            Self::NotFound(head) => head,
-            Self::Forward(forward) => &forward.outgoing.head,
         }
     }
 }
@@ -340,104 +258,116 @@ impl<'s> Case<'_, 's> {
         if !stands_for(connection, head) {
             return Err(misdirected("sni-mismatch"));
         }
-        match head.target.scheme {
-            // The scheme differs from the connection's, which only a trusted peer may say (RFC 9110, section 7.4).
-            Some(scheme) if (scheme == Scheme::Https) != connection.secure => {
-                if forwarded::told_scheme(head).is_some() && self.sender.peer.trusted {
-                    Ok(())
-                } else {
-                    Err(misdirected("scheme-mismatch"))
-                }
-            }
-            _ => Ok(()),
+        let Some(scheme) = head.target.scheme else {
+            return Ok(());
+        };
+        if (scheme == Scheme::Https) == connection.secure {
+            return Ok(());
+        }
+        // Only a trusted peer may name another scheme than its connection has (RFC 9110, section 7.4).
+        if self.sender.peer.trusted && forwarded::reported_scheme(head).is_some() {
+            Ok(())
+        } else {
+            Err(misdirected("scheme-mismatch"))
         }
     }
 
     /// The listener's own answer, before any route; `None`: there is none.
     fn by_listener(&self, head: &RequestHead) -> Result<Option<OwnAnswer>, Failure> {
         let listener = self.grounds.listener;
-        let reads = matches!(head.method, Method::GET | Method::HEAD);
-        let is_challenge = secured::is_challenge(&head.target.path);
-        if is_challenge
-            && reads
-            && let Some(webroot) = &listener.acme_webroot
-        {
-            let file = secured::challenge_file(webroot, &head.target.path);
-            return Ok(Some(match file {
-                Some(file) => OwnAnswer::new(OwnContent::Challenge(file), "acme-challenge"),
-                None => OwnAnswer::page(StatusCode::NOT_FOUND, "acme-token"),
+        if secured::is_challenge(&head.target.path) {
+            // A challenge is fetched in clear text, before the front has a certificate: it is never redirected.
+            let reads = matches!(head.method, Method::GET | Method::HEAD);
+            let webroot = listener.acme_webroot.as_ref().filter(|_| reads);
+            return Ok(webroot.map(|webroot| {
+                match secured::challenge_file(webroot, &head.target.path) {
+                    Some(file) => OwnAnswer::new(OwnContent::Challenge(file), "acme-challenge"),
+                    None => OwnAnswer::page(StatusCode::NOT_FOUND, "acme-token"),
+                }
             }));
         }
-        let redirect = listener.redirect_https.filter(|_| !is_challenge);
-        let Some(port) = redirect.filter(|_| !self.sender.identity.secure) else {
+        let Some(port) = listener.redirect_https else {
             return Ok(None);
         };
-        let location = head.authority.as_ref();
-        let location = location.map(|it| secured::location(it, &head.target, port));
-        let nowhere = || Failure::client(StatusCode::BAD_REQUEST, "redirect-no-host");
-        let (status, location) = (
-            StatusCode::PERMANENT_REDIRECT,
-            location.ok_or_else(nowhere)?,
-        );
+        if self.sender.identity.secure {
+            return Ok(None);
+        }
+        let Some(authority) = &head.authority else {
+            let status = StatusCode::BAD_REQUEST;
+            return Err(Failure::client(status, "redirect-no-host"));
+        };
+        let location = secured::location(authority, &head.target, port);
+        let status = StatusCode::PERMANENT_REDIRECT;
         let answer = OwnAnswer::redirect(status, location, "redirect-https");
         Ok(Some(answer))
     }
 
     /// Makes the verdict by the request's route.
     fn by_route(&self, head: Box<RequestHead>, ask: AskLimits<'_, 's>) -> Verdict<'s> {
-        let refused = |fault: PathFault| Failure::client(fault.status(), fault.token());
-        let mut path = match path::normalise(&head.target.path) {
+        let path = match path::normalise(&head.target.path) {
             Ok(path) => path,
-            Err(fault) => return self.refuse(None, refused(fault)),
+            Err(fault) => return self.refuse(None, path_failure(fault)),
         };
-        let routes = &self.grounds.site.routes;
-        let wanted = wanted(self.grounds, self.sender, &head);
-        let found = wanted.and_then(|wanted| routes.decide(wanted, &path).map_err(refused));
-        let route = match found {
-            Ok(index) => index.map(|index| &routes.routes()[index]),
+        let route = match self.route(&path, &head) {
+            Ok(route) => route,
             Err(failure) => return self.refuse(None, failure),
         };
-        if routes.has_cors()
+        if self.grounds.site.routes.has_cors()
             && let Some(preflight) = self.preflight(route, &path, &head)
         {
             return self.answer_preflight(preflight, path, &head, ask);
         }
+        let cors_config = rules_of(route).and_then(Rules::cors);
+        let cors = cors_config.map(|config| Box::new(CorsFields::of_request(config, &head)));
+        let verdict = self.on_route(route, path, head, ask);
+        Verdict { cors, ..verdict }
+    }
+
+    /// Looks the request's route up; `Ok(None)`: none matches.
+    #[inline]
+    fn route(&self, path: &NormalPath, head: &RequestHead) -> Result<Option<&'s Route>, Failure> {
+        let routes = &self.grounds.site.routes;
+        let wanted = wanted(self.grounds, self.sender, head)?;
+        let index = routes.decide(wanted, path).map_err(path_failure)?;
+        Ok(index.map(|index| &routes.routes()[index]))
+    }
+
+    /// Makes the verdict on a request whose route is known, but for the fields of CORS.
+    #[inline]
+    fn on_route(
+        &self,
+        route: Option<&'s Route>,
+        mut path: NormalPath,
+        head: Box<RequestHead>,
+        ask: AskLimits<'_, 's>,
+    ) -> Verdict<'s> {
         if let Some(route) = route {
             capture(route, &mut path);
         }
-        let cors_config = rules_of(route).and_then(Rules::cors);
-        let cors = cors_config.map(|config| Box::new(CorsFields::of_request(config, &head)));
-        let target = self.target(route, &path, &head);
+        let target = match self.target(route, &path, &head) {
+            Ok(target) => target,
+            Err(failure) => return self.refuse(route, failure),
+        };
         let sent = path.forward.clone();
-        let is_forwarded = matches!(target, Ok(Target::Upstream(..) | Target::Files(_)));
-        if is_forwarded
+        // The front's own answers are made from the path that the client sent.
+        if !matches!(target, Target::Own(_))
             && let Some(rules) = rules_of(route)
             && let Err(fault) = rules.rewrite(&mut path)
         {
-            return Verdict {
-                cors,
-                ..self.refuse(route, refused(fault))
-            };
+            return self.refuse(route, path_failure(fault));
         }
-        let paths = Paths { sent, path };
-        if let Ok(target) = &target
-            && !target.is_guarded()
+        // A request that a guard refuses uses up no limit.
+        if !target.is_guarded()
             && let Some(refusal) = self.limited(route, &head, ask)
         {
-            return Verdict {
-                cors,
-                ..self.answer(route, refusal, Some(&paths.path), &head)
-            };
+            return self.answer(route, refusal, Some(&path), &head);
         }
-        let verdict = match target {
-            Ok(Target::Upstream(upstream, files)) => {
-                self.forward(route, upstream, files, paths, head)
-            }
-            Ok(Target::Files(directory)) => self.serve_files(route, directory, paths, head),
-            Ok(Target::Own(answer)) => self.answer(route, answer, Some(&paths.path), &head),
-            Err(failure) => self.refuse(route, failure),
-        };
-        Verdict { cors, ..verdict }
+        let paths = Paths { sent, path };
+        match target {
+            Target::Upstream(upstream, files) => self.forward(route, upstream, files, paths, head),
+            Target::Files(directory) => self.serve_files(route, directory, paths, head),
+            Target::Own(answer) => self.answer(route, answer, Some(&paths.path), &head),
+        }
     }
 
     /// Asks the limits of a request. Returns the answer if one of them refuses it.
@@ -484,21 +414,25 @@ impl<'s> Case<'_, 's> {
                 OwnAnswer::new(content, "route-method")
             }));
         };
-        Ok(match (route.action, &route.config.target) {
-            (Action::Upstream(index), _) => self.upstream(index, rules, head),
-            (Action::Split(split), _) => self.upstream(self.share(split, rules, head), rules, head),
-            (Action::Status(status), _) => Target::Own(match rules.and_then(Rules::text) {
+        Ok(match route.action {
+            Action::Upstream(index) => self.upstream(index, rules, head),
+            Action::Split(split) => {
+                let index = self.upstream_of_split(split, rules, head);
+                self.upstream(index, rules, head)
+            }
+            Action::Status(status) => Target::Own(match rules.and_then(Rules::text) {
                 Some(text) => self.text(status, text, path, head),
                 None => OwnAnswer::page(status, "route-status"),
             }),
-            (Action::Redirect, RouteTarget::Redirect(to)) => {
-                Target::Own(self.redirect(to, &route.config, path, head))
-            }
-            (Action::Files, _) => match rules.and_then(Rules::files) {
+            // Such a route always has this target, as one with `Files` has a directory.
+            Action::Redirect => Target::Own(match &route.config.target {
+                RouteTarget::Redirect(to) => self.redirect(to, &route.config, path, head),
+                _ => no_route(),
+            }),
+            Action::Files => match rules.and_then(Rules::files) {
                 Some(directory) => files_alone(directory, head),
                 None => Target::Own(no_route()),
             },
-            (Action::Redirect, _) => Target::Own(no_route()),
         })
     }
 
@@ -511,15 +445,18 @@ impl<'s> Case<'_, 's> {
 
     /// The index of the upstream of a split route that gets the request: the one that has the member of its session,
     /// else one chosen by weight.
-    fn share(&self, split: usize, rules: Option<&Rules>, head: &RequestHead) -> usize {
+    fn upstream_of_split(&self, split: usize, rules: Option<&Rules>, head: &RequestHead) -> usize {
         let split = self.grounds.site.routes.split(split);
         let is_sticky = rules.is_none_or(|rules| !rules.config().unsticky);
-        let has_member = |index: &usize| {
-            let sticky = self.grounds.site.upstreams[*index].sticky.as_ref();
-            sticky.is_some_and(|sticky| sticky.has_member(head))
-        };
-        let of_session = split.upstreams().filter(|_| is_sticky).find(has_member);
-        of_session.unwrap_or_else(|| split.pick(self.grounds.id.number()))
+        if is_sticky {
+            for index in split.upstreams() {
+                let sticky = self.grounds.site.upstreams[index].sticky.as_ref();
+                if sticky.is_some_and(|sticky| sticky.has_member(head)) {
+                    return index;
+                }
+            }
+        }
+        split.pick(self.grounds.id.number())
     }
 
     /// Makes the request for a backend, or first for a file.
@@ -533,8 +470,6 @@ impl<'s> Case<'_, 's> {
     ) -> Verdict<'s> {
         let Paths { sent, path } = paths;
         let rules = rules_of(route);
-        let cache = rules.and_then(Rules::cache);
-        let is_changed = rules.is_some_and(Rules::changes_path);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = rules.and_then(|rules| self.compression(rules, &head));
         if compression.is_some() {
@@ -543,11 +478,14 @@ impl<'s> Case<'_, 's> {
         let wishes = Wishes {
             upstream,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
-            is_cached: cache.is_some(),
+            is_cached: rules.and_then(Rules::cache).is_some(),
         };
-        // What a request that changes something makes invalid. Most have no cache, or change nothing.
-        let is_change = wishes.is_cached && cache_request::changes(&head.method);
-        let siblings = is_change.then(|| self.siblings(route, wishes, &head, &path));
+        // A request that changes something also makes what the siblings have stored invalid.
+        let siblings = if wishes.is_cached && cache_request::changes(&head.method) {
+            self.siblings(route, wishes, &head, &path)
+        } else {
+            Vec::new()
+        };
         let mut outgoing = match Outgoing::new(self.grounds, self.sender, wishes, head, path) {
             Ok(outgoing) => outgoing,
             Err(failure) => return self.refuse(route, failure),
@@ -557,41 +495,48 @@ impl<'s> Case<'_, 's> {
             passage.compression = compression;
             Some(passage)
         });
-        let cache = rules.zip(cache).and_then(|(rules, cache)| {
-            let cache = self.grounds.site.caches.get(cache)?;
-            let forwarded = &outgoing.path.forward;
-            let grounds = KeyGrounds {
-                upstream,
-                digest: rules.digest(),
-                sent: Some(&sent[..]).filter(|sent| is_changed && sent != forwarded),
-            };
-            let siblings = siblings.as_deref().unwrap_or_default();
-            let request = CacheRequest::new(cache, grounds, siblings, &outgoing);
-            Some(Box::new(request))
-        });
-        let forward = Forward {
+        let cache = rules
+            .and_then(|rules| self.cache_request(rules, upstream, &sent, &siblings, &outgoing));
+        let mut forward = Forward {
             cache,
             upstream,
             outgoing,
             tunnel,
         };
-        let decision = match files {
-            None => {
-                let mut forward = forward;
-                forward.share();
-                Decision::Forward(forward)
-            }
-            Some(directory) => {
-                let path = forward.outgoing.path.forward.clone();
-                let without_file = WithoutFile::Forward(forward);
-                let mut request = FilesRequest::new(directory, sent, path, without_file);
-                if let WithoutFile::Forward(forward) = &mut request.without_file {
-                    forward.share();
-                }
-                Decision::Files(request)
-            }
+        let Some(directory) = files else {
+            forward.settle();
+            return self.verdict(route, passage, Decision::Forward(forward));
         };
-        self.verdict(route, passage, decision)
+        let path = forward.outgoing.path.forward.clone();
+        let without_file = WithoutFile::Forward(forward);
+        let mut request = FilesRequest::new(directory, sent, path, without_file);
+        // The query for the file is made, so the cache may change the head.
+        if let WithoutFile::Forward(forward) = &mut request.without_file {
+            forward.settle();
+        }
+        self.verdict(route, passage, Decision::Files(request))
+    }
+
+    /// The key and the demands for the cache of the route; `None`: it has no cache. `sent` is the path that the client
+    /// sent.
+    #[inline]
+    fn cache_request(
+        &self,
+        rules: &'s Rules,
+        upstream: &'s Upstream,
+        sent: &[u8],
+        siblings: &[SiblingRequest<'s>],
+        outgoing: &Outgoing<'s>,
+    ) -> Option<Box<CacheRequest<'s>>> {
+        let cache = self.grounds.site.caches.get(rules.cache()?)?;
+        let is_changed = rules.changes_path() && sent != &outgoing.path.forward[..];
+        let grounds = KeyGrounds {
+            upstream,
+            digest: rules.digest(),
+            sent: is_changed.then_some(sent),
+        };
+        let request = CacheRequest::new(cache, grounds, siblings, outgoing);
+        Some(Box::new(request))
     }
 
     /// Makes the request for a file on a route without an upstream.
@@ -701,8 +646,9 @@ impl<'s> Case<'_, 's> {
         match values.redirect(&to.to) {
             Some(location) => OwnAnswer::redirect(to.status, location, "route-redirect"),
             None => OwnAnswer {
+                content: OwnContent::Page(StatusCode::INTERNAL_SERVER_ERROR),
                 reason: Reason::new(Culprit::Front, "redirect-loop"),
-                ..OwnAnswer::page(StatusCode::INTERNAL_SERVER_ERROR, "")
+                guard: None,
             },
         }
     }
@@ -737,15 +683,6 @@ fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<
     Target::Own(OwnAnswer::new(OwnContent::Allow(status, methods), token))
 }
 
-/// Whether a browser asks for a page, rather than for an image, script or style of one.
-fn wants_page(head: &RequestHead) -> bool {
-    head.headers.elements(ACCEPT).any(|element| {
-        let mut parts = element.split(|&byte| byte == b';');
-        let name = parts.next().unwrap_or_default().trim_ascii();
-        name.eq_ignore_ascii_case(b"text/html")
-    })
-}
-
 fn rules_of(route: Option<&Route>) -> Option<&Rules> {
     route?.rules.as_deref()
 }
@@ -762,13 +699,14 @@ fn capture(route: &Route, path: &mut NormalPath) {
 /// Whether the connection's certificate, and the name for which its client was verified, are valid for the request's
 /// host.
 fn stands_for(peer: &PeerFacts, head: &RequestHead) -> bool {
-    let session = peer.tls.as_deref();
-    let profile = session.and_then(|session| Some((&session.facts, session.profile.as_deref()?)));
-    let (Some((facts, profile)), Some(authority)) = (profile, &head.authority) else {
+    let Some(session) = peer.tls.as_deref() else {
+        return true;
+    };
+    let (Some(profile), Some(authority)) = (session.profile.as_deref(), &head.authority) else {
         return true;
     };
     let host: Cow<'_, str> = String::from_utf8_lossy(&authority.host);
-    profile.allows(&host, facts.sni.as_deref())
+    profile.allows(&host, session.facts.sni.as_deref())
 }
 
 /// Refuses a CONNECT with a protocol that the route does not allow. A request with `Upgrade` can be served without a
@@ -777,9 +715,9 @@ fn check_tunnel(route: Option<&Route>, head: &RequestHead) -> Result<(), Failure
     if !tunnel_request::is_extended_connect(head) {
         return Ok(());
     }
-    let forwards = route.filter(|route| route.config.target.forwards());
-    let rules = forwards.and_then(|route| route.rules.as_deref());
-    match rules.and_then(|rules| rules.tunnel(head)) {
+    // Only a backend serves a tunnel.
+    let forwarding = route.filter(|route| route.config.target.forwards());
+    match rules_of(forwarding).and_then(|rules| rules.tunnel(head)) {
         Some(_) => Ok(()),
         None => Err(Failure::client(
             StatusCode::NOT_IMPLEMENTED,
@@ -788,12 +726,18 @@ fn check_tunnel(route: Option<&Route>, head: &RequestHead) -> Result<(), Failure
     }
 }
 
+/// Refuses a body whose announced length is above the maximum. The relay counts bodies of unknown length.
 fn check_length(body: BodyLength, max: Option<u64>) -> Result<(), Failure> {
-    match (body, max) {
-        (BodyLength::Known(length), Some(max)) if length > max => Err(Failure::client(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body-too-large",
-        )),
-        _ => Ok(()),
+    if let (BodyLength::Known(length), Some(max)) = (body, max)
+        && length > max
+    {
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        return Err(Failure::client(status, "body-too-large"));
     }
+    Ok(())
+}
+
+/// The failure of a request whose path is not allowed.
+fn path_failure(fault: PathFault) -> Failure {
+    Failure::client(fault.status(), fault.token())
 }

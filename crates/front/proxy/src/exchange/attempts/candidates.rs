@@ -75,11 +75,12 @@ impl<'a> Candidates<'a> {
     /// Whether the request waits for a first member after this failure. One that breaks connections may be about to be
     /// put out, so it is not asked again at once.
     pub(super) fn are_awaited_after(&self, failed: &Failed, tried: &[usize]) -> bool {
-        self.are_awaited(if failed.disconnected {
+        let not_asked = if failed.disconnected {
             tried
         } else {
             self.stopped()
-        })
+        };
+        self.are_awaited(not_asked)
     }
 
     /// Waits for a first member, and goes on with the upstream that has it.
@@ -96,13 +97,14 @@ impl<'a> Candidates<'a> {
         if std::ptr::eq(next, self.upstream) {
             return Ok(());
         }
-        let of = |members: &[usize]| next.indices_of(self.origin, members);
+        // The wait went on with a later site: its upstream may have the members at other indices.
+        let indices_in_next = |members: &[usize]| next.indices_of(self.origin, members);
         let left_out = LeftOut::of(self.rules);
         let own = outgoing.facts(self.rules).own;
         self.moved = Some(Box::new(MovedFacts {
-            stopped: of(left_out.stopped),
-            drained: of(left_out.drained),
-            own: own.map(|named| of(named.as_slice()).first().copied()),
+            stopped: indices_in_next(left_out.stopped),
+            drained: indices_in_next(left_out.drained),
+            own: own.map(|member| indices_in_next(member.as_slice()).first().copied()),
         }));
         self.upstream = next;
         exchange.decided.upstream = Some(next);

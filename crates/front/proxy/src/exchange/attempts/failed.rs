@@ -68,22 +68,22 @@ impl Failed {
 
     /// The facts of an attempt whose relay failed.
     pub(super) fn from_relay(error: &RelayError, progress: &Progress, lease: &Lease<'_>) -> Self {
-        let answered = progress.status.is_some() || lease.is_answered();
         let disconnected = match error {
             RelayError::Source(error) => error.is_disconnect(),
             _ => false,
         };
+        let stage = if matches!(error, RelayError::Declined(_)) {
+            Stage::Declined
+        } else if progress.status.is_some() || lease.is_answered() {
+            Stage::Answered
+        } else if disconnected && lease.is_undelivered() {
+            Stage::Undelivered
+        } else {
+            Stage::Sent
+        };
         Self {
             failure: error.failure(),
-            stage: if matches!(error, RelayError::Declined(_)) {
-                Stage::Declined
-            } else if answered {
-                Stage::Answered
-            } else if disconnected && lease.is_undelivered() {
-                Stage::Undelivered
-            } else {
-                Stage::Sent
-            },
+            stage,
             disconnected,
             given_up: matches!(error, RelayError::BackendOut | RelayError::AttemptTimeout),
             is_over: matches!(error, RelayError::ExchangeTimeout),

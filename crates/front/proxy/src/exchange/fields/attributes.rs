@@ -28,7 +28,7 @@ pub(crate) struct Attributes {
 
 /// The facts about a request from which the values are made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told<'r> {
+pub(crate) struct AttributeFacts<'r> {
     pub(crate) sender: Sender,
     /// The host that the client asked for, without the port.
     pub(crate) host: &'r [u8],
@@ -41,22 +41,24 @@ impl Attributes {
         wanted: &Arc<RequestAttributes>,
         headers: &mut Fields,
         withheld: &mut Option<Fields>,
-        told: Told<'_>,
+        facts: AttributeFacts<'_>,
     ) -> Box<Self> {
-        let believed = Some(&*headers).filter(|_| told.sender.peer.trusted);
-        let value = |source: &AttributeSource| value(source, believed, told);
-        let user = wanted.remote_user.as_ref();
-        let user = user.and_then(|name| last_line(believed?, name));
+        let believed = Some(&*headers).filter(|_| facts.sender.peer.trusted);
+        let value_of = |source: &AttributeSource| value(source, believed, facts);
+        let user_field = wanted.remote_user.as_ref();
+        let user = user_field.and_then(|name| last_line(believed?, name));
+        // Without a user nobody has been authenticated.
+        let auth_type = wanted.auth_type.as_ref().filter(|_| user.is_some());
         let named = wanted.named.iter();
         let attributes = Self {
-            auth_type: (wanted.auth_type.as_ref().and_then(value)).filter(|_| user.is_some()),
-            named: named.map(|(_, source)| value(source)).collect(),
+            auth_type: auth_type.and_then(value_of),
+            named: named.map(|(_, source)| value_of(source)).collect(),
             user,
             wanted: Arc::clone(wanted),
         };
         withhold(headers, withheld, |field| {
-            let mut taken = wanted.headers();
-            taken.any(|it| claims::are_alike(it.into(), field.name_ref()))
+            let mut sources = wanted.headers();
+            sources.any(|source| claims::are_alike(source.into(), field.name_ref()))
         });
         Box::new(attributes)
     }
@@ -93,26 +95,30 @@ impl Attributes {
 }
 
 /// The value from a source; `None` if the request has none. `believed` has the fields, if a trusted proxy sent them.
-fn value(source: &AttributeSource, believed: Option<&Fields>, told: Told<'_>) -> Option<Bytes> {
+fn value(
+    source: &AttributeSource,
+    believed: Option<&Fields>,
+    facts: AttributeFacts<'_>,
+) -> Option<Bytes> {
     match source {
         AttributeSource::Text(text) => Some(Bytes::copy_from_slice(text.as_bytes())),
         AttributeSource::Header(name) => last_line(believed?, name),
-        AttributeSource::Client(fact) => of_client(*fact, told),
-        AttributeSource::Tls(fact) => of_tls(*fact, told.tls?),
+        AttributeSource::Client(fact) => client_value(*fact, facts),
+        AttributeSource::Tls(fact) => tls_value(*fact, facts.tls?),
     }
 }
 
-fn of_client(fact: ClientFact, told: Told<'_>) -> Option<Bytes> {
-    let identity = told.sender.identity;
+fn client_value(fact: ClientFact, facts: AttributeFacts<'_>) -> Option<Bytes> {
+    let identity = facts.sender.identity;
     Some(match fact {
         ClientFact::Address => Bytes::copy_from_slice(IpText::new(identity.ip).as_bytes()),
         ClientFact::Port => Bytes::from(identity.port?.to_string()),
         ClientFact::Scheme => Bytes::from_static(scheme(identity.secure)),
-        ClientFact::Host => Bytes::copy_from_slice(told.host),
+        ClientFact::Host => Bytes::copy_from_slice(facts.host),
     })
 }
 
-fn of_tls(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
+fn tls_value(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
     let text = match fact {
         TlsFact::Version => tls.version.name(),
         TlsFact::Cipher => Some(&*tls.cipher).filter(|cipher| !cipher.is_empty())?,
@@ -155,7 +161,7 @@ mod tests {
     /// The attributes that a backend gets for a request with these fields, and the number of fields that are left.
     fn told(trusted: bool, fields: &[(&'static str, &'static str)]) -> (Vec<String>, usize) {
         let mut headers = Fields::from_iter(fields.iter().copied());
-        let told = Told {
+        let facts = AttributeFacts {
             sender: Sender {
                 peer: Peer {
                     address: ([192, 0, 2, 1], 4711).into(),
@@ -171,7 +177,7 @@ mod tests {
             host: b"www.example.org",
             tls: None,
         };
-        let attributes = Attributes::take(&wanted(), &mut headers, &mut None, told);
+        let attributes = Attributes::take(&wanted(), &mut headers, &mut None, facts);
         let said = |attribute: Attribute<'_>| match attribute {
             Attribute::RemoteUser(user) => format!("user {}", String::from_utf8_lossy(user)),
             Attribute::AuthType(by) => format!("by {}", String::from_utf8_lossy(by)),

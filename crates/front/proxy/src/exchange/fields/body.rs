@@ -59,8 +59,11 @@ fn describes_body(name: NameRef<'_>) -> bool {
 
 /// Whether a field tells how long a response is fresh, for whom it is, or which version it is.
 fn describes_life(name: NameRef<'_>) -> bool {
+    if name.traits().has_any(Traits::OF_CONTENT) {
+        return true;
+    }
     // Also fields for some caches only, such as `CDN-Cache-Control` (RFC 9213).
     let text = name.as_bytes();
     let end = &text[text.len().saturating_sub(b"cache-control".len())..];
-    name.traits().has_any(Traits::OF_CONTENT) || end.eq_ignore_ascii_case(b"cache-control")
+    end.eq_ignore_ascii_case(b"cache-control")
 }

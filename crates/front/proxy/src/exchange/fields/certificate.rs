@@ -25,8 +25,8 @@ pub(crate) fn announce(form: ClientCertFields, facts: &Facts, chain: bool, heade
             };
             put(CLIENT_CERT.spelling(), byte_sequence(leaf).as_bytes());
             if chain && !issuers.is_empty() {
-                let issuers: Vec<String> = issuers.iter().map(|it| byte_sequence(it)).collect();
-                put(CLIENT_CERT_CHAIN.spelling(), issuers.join(", ").as_bytes());
+                let list: Vec<String> = issuers.iter().map(|der| byte_sequence(der)).collect();
+                put(CLIENT_CERT_CHAIN.spelling(), list.join(", ").as_bytes());
             }
         }
         ClientCertFields::Tomcat => {

@@ -44,17 +44,18 @@ pub(crate) fn has_odd_sign(name: &[u8]) -> bool {
 
 /// Whether a claim's name is spelled as proxies write it: with one kind of separator.
 fn is_spelt(name: &[u8]) -> bool {
-    let is_underscored = UNDERSCORED.iter().any(|it| begins(name, it));
-    has_one_separator(name, if is_underscored { b'_' } else { b'-' })
+    let is_underscored = UNDERSCORED.iter().any(|beginning| begins(name, beginning));
+    let separator = if is_underscored { b'_' } else { b'-' };
+    has_one_separator(name, separator)
 }
 
 /// Whether a name, without the dollar of WebSphere's plugin, has letters, digits and this separator alone.
 fn has_one_separator(name: &[u8], separator: u8) -> bool {
-    let rest = match name {
-        [b'$', rest @ ..] if begins(name, WEBSPHERE) => rest,
+    let without_dollar = match name {
+        [b'$', letters @ ..] if begins(name, WEBSPHERE) => letters,
         _ => name,
     };
-    let mut bytes = rest.iter();
+    let mut bytes = without_dollar.iter();
     bytes.all(|byte| byte.is_ascii_alphanumeric() || *byte == separator)
 }
 
@@ -64,26 +65,31 @@ pub(crate) fn are_alike(one: NameRef<'_>, other: NameRef<'_>) -> bool {
 }
 
 fn is_identity(folded: &[u8]) -> bool {
-    IDENTITIES.contains(&folded) || IDENTITY_PREFIXES.iter().any(|it| folded.starts_with(it))
+    let mut prefixes = IDENTITY_PREFIXES.iter();
+    IDENTITIES.contains(&folded) || prefixes.any(|prefix| folded.starts_with(prefix))
 }
 
 fn tells_certificate(folded: &[u8]) -> bool {
-    CERTIFICATES.contains(&folded) || CERTIFICATE_PREFIXES.iter().any(|it| folded.starts_with(it))
+    let mut prefixes = CERTIFICATE_PREFIXES.iter();
+    CERTIFICATES.contains(&folded) || prefixes.any(|prefix| folded.starts_with(prefix))
 }
 
 /// The letters and digits of a name, in lower case, up to [`FOLDED_MAX`]; `None` if no claim begins like it.
 fn fold(name: &[u8]) -> Option<ArrayVec<u8, FOLDED_MAX>> {
     // By two letters, since nearly every request has fields that begin with `c`, `s` or `x`.
-    let may_be_one = match *name.first_chunk()? {
-        [first, second] if !(first.is_ascii_alphanumeric() && second.is_ascii_alphanumeric()) => {
-            true
-        }
-        pair => matches!(
-            &pair.map(|byte| byte.to_ascii_lowercase()),
-            b"cl" | b"ce" | b"fo" | b"pr" | b"ss" | b"tr" | b"wl" | [b'x', _]
-        ),
-    };
-    may_be_one.then(|| letters(name).take(FOLDED_MAX).collect())
+    let [first, second] = *name.first_chunk()?;
+    let beginning = [first.to_ascii_lowercase(), second.to_ascii_lowercase()];
+    let is_beginning_of_claim = matches!(
+        &beginning,
+        b"cl" | b"ce" | b"fo" | b"pr" | b"ss" | b"tr" | b"wl" | [b'x', _]
+    );
+    // Another sign is left out, so that the letters behind it may be those of a claim.
+    let has_other_sign = !first.is_ascii_alphanumeric() || !second.is_ascii_alphanumeric();
+    if is_beginning_of_claim || has_other_sign {
+        Some(letters(name).take(FOLDED_MAX).collect())
+    } else {
+        None
+    }
 }
 
 /// The letters and digits of a name, in lower case.

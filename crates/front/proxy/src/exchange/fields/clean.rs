@@ -56,7 +56,7 @@ pub(crate) fn clean_request(
                 return false;
             }
             let has_odd_sign = claims::has_odd_sign(field.name())
-                && !underscored_names.iter().any(|it| field.is(&it[..]));
+                && !underscored_names.iter().any(|name| field.is(&name[..]));
             underscored += usize::from(has_odd_sign);
             has_odd_sign || traits.has_any(Traits::NOMINATED) || is_claim(field.name_ref())
         });
@@ -70,15 +70,17 @@ pub(crate) fn count_forwards(headers: &mut Fields) -> bool {
     let Some(value) = headers.get(MAX_FORWARDS) else {
         return true;
     };
+    // A sign before the digits is no number here.
     let is_number = value.iter().all(u8::is_ascii_digit);
     let number = std::str::from_utf8(value).ok().filter(|_| is_number);
     let Some(forwards) = number.and_then(|digits| digits.parse::<u64>().ok()) else {
         return true;
     };
-    if let Some(left) = forwards.checked_sub(1) {
-        headers.insert(MAX_FORWARDS, left.to_string());
-    }
-    forwards > 0
+    let Some(left) = forwards.checked_sub(1) else {
+        return false;
+    };
+    headers.insert(MAX_FORWARDS, left.to_string());
+    true
 }
 
 /// The traits of fields whose names are looked at.

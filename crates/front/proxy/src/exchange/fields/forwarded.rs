@@ -43,11 +43,11 @@ impl Peer {
     /// The peer that sent a request. `networks` are those of the proxies that are trusted now.
     pub(crate) fn new(client: &PeerFacts, head: &RequestHead, networks: &[IpNet]) -> Self {
         let trusted = is_trusted(networks, client.remote.ip());
-        let told = told_scheme(head).filter(|_| trusted);
+        let reported = reported_scheme(head).filter(|_| trusted);
         Self {
             address: client.remote,
             trusted,
-            secure: told.map_or(client.secure, |scheme| scheme == Scheme::Https),
+            secure: reported.map_or(client.secure, |scheme| scheme == Scheme::Https),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Sender {
 /// text says `https`.
 ///
 /// The URL in the first line of an HTTP/1.1 request does not count, since proxies pass it on as clients write it.
-pub(crate) fn told_scheme(head: &RequestHead) -> Option<Scheme> {
+pub(crate) fn reported_scheme(head: &RequestHead) -> Option<Scheme> {
     let scheme = head.target.scheme?;
     version::has_streams(head.version).then_some(scheme)
 }
@@ -116,8 +116,8 @@ impl Identity {
     fn believe_proxy(&mut self, networks: &[IpNet], headers: &Fields) {
         // `X-Forwarded-Proto` wins over `:scheme`: a proxy writes that field itself, but may pass on its client's
         // `:scheme`. A word that is no scheme is ignored.
-        let told = last_element(headers, X_FORWARDED_PROTO).and_then(Scheme::of_word);
-        if let Some(scheme) = told {
+        let reported = last_element(headers, X_FORWARDED_PROTO).and_then(Scheme::of_word);
+        if let Some(scheme) = reported {
             self.secure = scheme == Scheme::Https;
         }
         if let Some(ip) = client_address(networks, headers) {
@@ -132,10 +132,13 @@ impl Identity {
 pub(crate) fn client_port(sender: &Sender, head: &RequestHead, local: SocketAddr) -> u16 {
     let default = sender.identity.usual_port();
     let asked = asked_of_proxy(sender, head);
-    match (asked.as_ref().or(head.authority.as_ref()), local.port()) {
-        (Some(authority), _) => authority.port.unwrap_or(default),
-        (None, 0) => default,
-        (None, port) => port,
+    if let Some(authority) = asked.as_ref().or(head.authority.as_ref()) {
+        return authority.port.unwrap_or(default);
+    }
+    if local.port() == 0 {
+        default
+    } else {
+        local.port()
     }
 }
 
@@ -171,17 +174,18 @@ fn last_element(headers: &Fields, name: Id) -> Option<&[u8]> {
 /// The client's address: the last one in `X-Forwarded-For` that is not a trusted proxy's, else the first. An
 /// entry that is no address ends the search, because the entries before it cannot be trusted.
 fn client_address(networks: &[IpNet], headers: &Fields) -> Option<IpAddr> {
-    let mut seen = None;
+    let mut farthest = None;
     for entry in headers.elements(X_FORWARDED_FOR).rev() {
         let Some(ip) = parse_address(entry) else {
-            return seen;
+            break;
         };
-        seen = Some(ip);
+        farthest = Some(ip);
+        // A proxy that is not trusted may have made up the entries before its own.
         if !is_trusted(networks, ip) {
             break;
         }
     }
-    seen
+    farthest
 }
 
 /// Reads an address, with or without a port or brackets.

@@ -22,7 +22,7 @@ use crate::via::Via;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnFields<'s> {
     /// The facts about the client; `None` if the backend is not told in fields.
-    pub(crate) told: Option<ToldClient>,
+    pub(crate) client: Option<ForwardedClient>,
     pub(crate) via: Option<&'s Via>,
     /// The name of the field for the request's id, and the id.
     pub(crate) id: Option<(NameRef<'s>, RequestId)>,
@@ -32,7 +32,7 @@ pub(crate) struct OwnFields<'s> {
 
 /// The facts about the client that a backend over HTTP gets in fields.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ToldClient {
+pub(crate) struct ForwardedClient {
     pub(crate) sender: Sender,
     /// The port that the client used.
     pub(crate) port: u16,
@@ -53,8 +53,8 @@ impl OwnFields<'_> {
     /// Adds the fields to those of a request. `host` is its `Host`, and `version` the version of HTTP by which it was
     /// received.
     pub(crate) fn add_to(&self, headers: &mut Fields, host: &[u8], version: Version) {
-        if let Some(told) = &self.told {
-            told.add_to(headers, host);
+        if let Some(client) = &self.client {
+            client.add_to(headers, host);
         }
         if let Some(via) = self.via {
             headers.add_element(VIA, via.element(version));
@@ -68,7 +68,7 @@ impl OwnFields<'_> {
     }
 }
 
-impl ToldClient {
+impl ForwardedClient {
     /// Adds `X-Forwarded-*`. If a trusted proxy wrote `Forwarded`, adds an element to it. Such fields of anybody else
     /// were removed by [`crate::exchange::fields::clean::clean_request`].
     fn add_to(&self, headers: &mut Fields, host: &[u8]) {

@@ -73,7 +73,9 @@ impl<'s> Passage<'s> {
     /// stores the result of this.
     #[inline(never)]
     pub(crate) fn turn_back(&self, headers: &mut Fields, backend: &BackendConfig) {
-        if let Some(rewrite) = self.rules.rewrite.as_ref().filter(|it| it.reverse) {
+        if let Some(rewrite) = &self.rules.rewrite
+            && rewrite.reverse
+        {
             let of_route = self.rules.config().forward_host.as_deref();
             let called = of_route.or_else(|| backend.sent_host());
             let site = Site {
@@ -144,16 +146,19 @@ impl Values<'_> {
             Blank::Named(_) => {}
         });
         if to.names_captures() && !to.beginning().starts_with(b"//") {
-            // What begins with two slashes names a host (RFC 3986, section 4.2).
+            // A location that begins with two slashes names a host (RFC 3986, section 4.2). A captured text must not
+            // choose it, so one slash is left.
             let slashes = location.iter().take_while(|&&byte| byte == b'/').count();
             location.drain(1..slashes.max(1));
         }
-        let own = [scheme(self.secure), b"://", self.authority].concat();
-        let target = location.strip_prefix(&own[..]).unwrap_or(&location);
-        let mut asked = Vec::new();
-        self.write(Placeholder::PathQuery, &mut asked);
-        let loops = target == asked || target.is_empty() && asked == b"/";
-        (!loops).then_some(location)
+        let origin = [scheme(self.secure), b"://", self.authority].concat();
+        let target = location.strip_prefix(&origin[..]).unwrap_or(&location);
+        let mut requested = Vec::new();
+        self.write(Placeholder::PathQuery, &mut requested);
+        if target == requested || target.is_empty() && requested == b"/" {
+            return None;
+        }
+        Some(location)
     }
 
     /// Fills in the text of an answer. Quotes, angle brackets and backslashes of what the client sent are encoded, so that
@@ -198,9 +203,9 @@ impl Values<'_> {
             NamedValue::Query(name) => {
                 let query = self.head.target.query.as_deref().unwrap_or_default();
                 let mut pairs = query.split(|&byte| byte == b'&');
-                let value =
-                    pairs.find_map(|it| it.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
-                text.extend_from_slice(value.unwrap_or_default());
+                let first =
+                    pairs.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+                text.extend_from_slice(first.unwrap_or_default());
             }
             NamedValue::Cookie(name) => {
                 let names = [name.to_string()];
@@ -238,21 +243,12 @@ impl Values<'_> {
     /// The host of the URL, without its port.
     fn host(&self) -> Bytes {
         let authority = Bytes::copy_from_slice(self.authority);
-        Authority::parse(&authority).map_or(authority, |it| it.host)
+        Authority::parse(&authority).map_or(authority, |parsed| parsed.host)
     }
 }
 
-/// The values of the route's changes to the fields of a request, which [`edit_request`] makes.
-pub(crate) fn filled_request(rules: &Rules, values: Values<'_>) -> Box<[Vec<u8>]> {
-    fill(rules.request_fields(), values)
-}
-
-/// Changes the fields of a request by the rules of the route, whose values were filled in before.
-pub(crate) fn edit_request(rules: &Rules, filled: &[Vec<u8>], headers: &mut Fields) {
-    edit_by(rules.request_fields(), filled, headers);
-}
-
-fn edit_by(rules: &[FieldRule], filled: &[Vec<u8>], headers: &mut Fields) {
+/// Changes the fields of a request by the rules of its route, whose values [`fill`] has made.
+pub(crate) fn edit_request(rules: &[FieldRule], filled: &[Vec<u8>], headers: &mut Fields) {
     let mut filled = filled.iter();
     for rule in rules {
         let value = value(rule, &mut filled);
@@ -262,36 +258,47 @@ fn edit_by(rules: &[FieldRule], filled: &[Vec<u8>], headers: &mut Fields) {
 
 /// Of the filled-in values those that a cache's key must have, because nothing else in it tells them.
 pub(crate) fn keyed(rules: &Rules, filled: Box<[Vec<u8>]>) -> Box<[Vec<u8>]> {
-    let templates = rules
-        .request_fields()
-        .iter()
-        .filter_map(FieldRule::template);
-    let open = templates.filter(|template| template.plain().is_none());
-    let keyed = open
-        .zip(filled)
-        .filter(|(template, _)| template.needs_key());
-    keyed.map(|(_, value)| value).collect()
+    let mut keyed = Vec::new();
+    for (template, value) in open_templates(rules.request_fields()).zip(filled) {
+        if template.needs_key() {
+            keyed.push(value);
+        }
+    }
+    keyed.into()
 }
 
 /// The filled-in values of the rules that have placeholders, in the order of the rules.
-fn fill<'r>(rules: impl IntoIterator<Item = &'r FieldRule>, values: Values<'_>) -> Box<[Vec<u8>]> {
+pub(crate) fn fill<'r>(
+    rules: impl IntoIterator<Item = &'r FieldRule>,
+    values: Values<'_>,
+) -> Box<[Vec<u8>]> {
+    let templates = open_templates(rules);
+    templates.map(|template| values.fill(template)).collect()
+}
+
+/// The templates that have placeholders.
+fn open_templates<'r>(
+    rules: impl IntoIterator<Item = &'r FieldRule>,
+) -> impl Iterator<Item = &'r Template> {
     let templates = rules.into_iter().filter_map(FieldRule::template);
-    let open = templates.filter(|template| template.plain().is_none());
-    open.map(|template| values.fill(template)).collect()
+    templates.filter(|template| template.plain().is_none())
 }
 
 /// The value of a rule: its template's text, or else the next of the filled-in values.
 fn value<'v>(rule: &'v FieldRule, filled: &mut impl Iterator<Item = &'v Vec<u8>>) -> &'v [u8] {
-    rule.template().map_or(&[], |template| {
-        let filled = || filled.next().map_or(&[][..], |value| value);
-        template.plain().unwrap_or_else(filled)
-    })
+    let Some(template) = rule.template() else {
+        return &[];
+    };
+    match template.plain() {
+        Some(text) => text,
+        None => filled.next().map_or(&[], |value| value),
+    }
 }
 
 /// Changes a field by a rule with this value. If all that was filled in is empty, the field is left out.
 fn apply(rule: &FieldRule, value: &[u8], scope: FieldScope, headers: &mut Fields) {
     match rule {
-        // Allowed on every response: a page that replaces a backend's response has its cookies.
+        // Allowed on every response, whatever `scope` is: a page that replaces a backend's response has its cookies.
         FieldRule::Remove(name @ FieldName::Known(SET_COOKIE)) => drop(headers.remove(name)),
         _ if !scope.takes(rule.name()) => {}
         FieldRule::Add(_, template) if is_void(template, value) => {}
@@ -388,7 +395,7 @@ mod tests {
         ];
         let mut headers = Fields::from_iter([("a", "forged"), ("b", "1"), ("c", "2")]);
         let filled = fill(&rules, values(&head));
-        edit_by(&rules, &filled, &mut headers);
+        edit_request(&rules, &filled, &mut headers);
         let mut lines = BytesMut::new();
         headers.write_lines(Traits::NONE, &mut lines);
         assert_eq!(lines, "b: 1\r\nc: \r\n");
@@ -497,7 +504,7 @@ mod tests {
             FieldRule::Add(name("x-cache"), template("hit")),
         ];
         let filled = [b"h".to_vec(), b"http".to_vec()];
-        edit_by(&rules, &filled, &mut headers);
+        edit_request(&rules, &filled, &mut headers);
         // Names are spelt as in the file, or as the RFCs have them.
         let mut lines = BytesMut::new();
         headers.write_lines(Traits::NONE, &mut lines);

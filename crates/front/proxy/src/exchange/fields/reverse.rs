@@ -29,7 +29,7 @@ pub(crate) struct Site<'a> {
 
 /// The owner of a URL's authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum Owner {
     /// The backend, whose name the client cannot use.
     Backend,
     /// The site, by the name that the client used.
@@ -48,65 +48,74 @@ pub(crate) fn turn_back(headers: &mut Fields, site: &Site<'_>) {
 impl Site<'_> {
     /// The URL or path for the client; `None` if it does not change.
     fn url(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let Some((before, authority, rest)) = split_authority(text) else {
-            return text.starts_with(b"/").then(|| self.path(text))?;
+        let Some(url) = UrlParts::split(text) else {
+            if text.starts_with(b"/") {
+                return self.path(text);
+            }
+            return None;
         };
-        let whose = self.whose(authority);
-        if whose == Whose::Foreign {
+        let owner = self.owner(url.authority);
+        if owner == Owner::Foreign {
             return None;
         }
         // A URL may end with its authority.
-        let path = match rest {
-            [b'/', ..] => self.path(rest)?,
-            _ => self.path(&[b"/", rest].concat())?,
+        let path = match url.path {
+            [b'/', ..] => self.path(url.path)?,
+            _ => self.path(&[b"/", url.path].concat())?,
         };
-        Some(match whose {
-            Whose::Client => [before, authority, &path].concat(),
-            _ if before == b"//" => [before, self.authority, &path].concat(),
-            _ => [scheme(self.secure), b"://", self.authority, &path].concat(),
+        Some(if owner == Owner::Client {
+            [url.beginning, url.authority, &path].concat()
+        } else if url.beginning == b"//" {
+            // Such a URL has the scheme of the page.
+            [b"//", self.authority, &path].concat()
+        } else {
+            [scheme(self.secure), b"://", self.authority, &path].concat()
         })
     }
 
     /// The path for the client, with the query and fragment of `text`; `None` if it does not change.
     fn path(&self, text: &[u8]) -> Option<Vec<u8>> {
         let end = text.iter().position(|byte| matches!(byte, b'?' | b'#'));
-        let (path, rest) = text.split_at(end.unwrap_or(text.len()));
-        let mut path = self.rewrite.back(path)?;
-        path.extend_from_slice(rest);
-        Some(path)
+        let (path, query_and_fragment) = text.split_at(end.unwrap_or(text.len()));
+        let mut client_path = self.rewrite.back(path)?;
+        client_path.extend_from_slice(query_and_fragment);
+        Some(client_path)
     }
 
     /// Whose the host and port of a URL are: the backend's, the site's as the client calls it, or another site's.
-    fn whose(&self, text: &[u8]) -> Whose {
+    fn owner(&self, text: &[u8]) -> Owner {
         let Ok(authority) = Authority::parse(&Bytes::copy_from_slice(text)) else {
-            return Whose::Foreign;
+            return Owner::Foreign;
         };
         if text.eq_ignore_ascii_case(self.authority) {
-            return Whose::Client;
+            return Owner::Client;
         }
+        // A URL without a port counts as one of the backend, whatever the port of the backend is.
         let backend_port = self.backend_port(&authority.host);
-        let is_backend =
-            backend_port.is_some_and(|own| authority.port.is_none_or(|port| port == own));
+        let is_backend = match authority.port {
+            None => backend_port.is_some(),
+            port => port == backend_port,
+        };
         let is_called = self.called.is_some_and(|called| {
-            called.host == authority.host && authority.port.is_none_or(|it| Some(it) == called.port)
+            let is_port = authority.port.is_none() || authority.port == called.port;
+            called.host == authority.host && is_port
         });
         if is_backend || is_called || self.rewrite.is_internal(&authority.host) {
-            Whose::Backend
+            Owner::Backend
         } else {
-            Whose::Foreign
+            Owner::Foreign
         }
     }
 
     /// The backend's port, if `host` is its name.
     fn backend_port(&self, host: &[u8]) -> Option<u16> {
+        let Address::Tcp { host: own, port } = self.backend else {
+            return None;
+        };
+        // The configuration has an IPv6 address without brackets.
         let host = host.strip_prefix(b"[").unwrap_or(host);
         let host = host.strip_suffix(b"]").unwrap_or(host);
-        match self.backend {
-            Address::Tcp { host: own, port } => {
-                own.as_bytes().eq_ignore_ascii_case(host).then_some(*port)
-            }
-            Address::Unix(_) => None,
-        }
+        own.as_bytes().eq_ignore_ascii_case(host).then_some(*port)
     }
 
     /// The cookie with a path and domain that the client can use; `None` if it does not change.
@@ -117,22 +126,24 @@ impl Site<'_> {
         cookie.extend_from_slice(pieces.next()?);
         for piece in pieces {
             let (name, value) = pairs::split(piece);
-            let value = value.map(|value| field::unquoted(value.trim_ascii()));
-            let path = match value {
-                Some(path) if name.eq_ignore_ascii_case(b"path") => self.cookie_path(path),
-                Some(domain)
-                    if name.eq_ignore_ascii_case(b"domain") && self.is_own_domain(domain) =>
-                {
+            if let Some(value) = value {
+                let value = field::unquoted(value.trim_ascii());
+                // Without a domain, the cookie is for the host that the client asked for.
+                if name.eq_ignore_ascii_case(b"domain") && self.is_own_domain(value) {
                     changed = true;
                     continue;
                 }
-                _ => None,
-            };
-            changed |= path.is_some();
-            cookie.extend(match &path {
-                Some(path) => [b"; Path=", &path[..]].concat(),
-                None => [b";", piece].concat(),
-            });
+                if name.eq_ignore_ascii_case(b"path")
+                    && let Some(path) = self.cookie_path(value)
+                {
+                    changed = true;
+                    cookie.extend_from_slice(b"; Path=");
+                    cookie.extend_from_slice(&path);
+                    continue;
+                }
+            }
+            cookie.push(b';');
+            cookie.extend_from_slice(piece);
         }
         changed.then_some(cookie)
     }
@@ -152,25 +163,40 @@ impl Site<'_> {
         let host = domain.strip_prefix(b".").unwrap_or(domain);
         let host = host.to_ascii_lowercase();
         let asked = Authority::parse(&Bytes::copy_from_slice(self.authority));
-        let is_clients = asked.is_ok_and(|it| it.host[..] == host[..]);
-        let is_called = self.called.is_some_and(|it| it.host[..] == host[..]);
-        let is_backend = self.backend_port(&host).is_some();
-        let is_own = is_called || is_backend || self.rewrite.is_internal(&host);
-        !is_clients && is_own
+        if asked.is_ok_and(|asked| asked.host[..] == host[..]) {
+            return false;
+        }
+        self.called
+            .is_some_and(|called| called.host[..] == host[..])
+            || self.backend_port(&host).is_some()
+            || self.rewrite.is_internal(&host)
     }
 }
 
-/// Splits a URL into the text before the authority, the authority, and the rest. `None` if there is
-/// no authority, or the scheme is neither `http` nor `https`.
-fn split_authority(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let mut schemes = [&b"http://"[..], b"https://", b"//"].into_iter();
-    let before = schemes.find(|it| field::begins(text, it))?;
-    let (before, rest) = text.split_at(before.len());
-    let end = rest
-        .iter()
-        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
-    let (authority, rest) = rest.split_at(end.unwrap_or(rest.len()));
-    Some((before, authority, rest))
+/// The parts of a URL with an authority.
+struct UrlParts<'t> {
+    /// The text before the authority: `http://`, `https://` or `//`.
+    beginning: &'t [u8],
+    authority: &'t [u8],
+    /// The path, query and fragment.
+    path: &'t [u8],
+}
+
+impl<'t> UrlParts<'t> {
+    /// Splits a URL. `None` if there is no authority, or the scheme is neither `http` nor `https`.
+    fn split(text: &'t [u8]) -> Option<Self> {
+        let mut beginnings = [&b"http://"[..], b"https://", b"//"].into_iter();
+        let found = beginnings.find(|beginning| field::begins(text, beginning))?;
+        let (beginning, after) = text.split_at(found.len());
+        let ends = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
+        let end = after.iter().position(ends).unwrap_or(after.len());
+        let (authority, path) = after.split_at(end);
+        Some(Self {
+            beginning,
+            authority,
+            path,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -35,12 +35,12 @@ pub(crate) fn kept_coding(
         content_length: Some(sending.length),
         ..ResponseHead::default()
     };
-    let found = if offer.mark_varying(&mut head) {
+    let copy = if offer.mark_varying(&mut head) {
         choose_coding(exchange, file, body, offer)
     } else {
         None
     };
-    if let Some((coding, coded)) = &found {
+    if let Some((coding, coded)) = &copy {
         describe(&mut head, *coding);
         let plain = sending.length;
         sending.length = coded.len() as u64;
@@ -53,7 +53,7 @@ pub(crate) fn kept_coding(
         }
     }
     sending.headers = head.headers;
-    found.map(|(_, bytes)| bytes)
+    copy.map(|(_, coded)| coded)
 }
 
 /// The best compressed copy of a file in memory, of those that are kept or worth making.

@@ -33,10 +33,10 @@ pub(crate) async fn look_up(
     } else {
         files.table().find(directory, query, now)
     };
-    let (found, how) = match known {
+    let (found, result) = match known {
         Some(found) => (found, FileResult::Hit),
         None => {
-            let (finding, how) = search(exchange.scene, down, directory, query).await?;
+            let (finding, result) = search(exchange.scene, down, directory, query).await?;
             let server = &exchange.site.server;
             let limits = TableLimits {
                 open: server.files_open,
@@ -46,13 +46,13 @@ pub(crate) async fn look_up(
             let found =
                 finding.and_then(|finding| table.keep(directory, query, &finding, limits, now));
             exchange.scene.worker.counters().file_bytes(table.bytes());
-            (found, how)
+            (found, result)
         }
     };
     let found = found.map_err(|error| not_found(exchange, directory, query, &error))?;
-    exchange.scene.worker.counters().file(how);
+    exchange.scene.worker.counters().file(result);
     if let Some(logged) = &mut exchange.logged {
-        logged.file = Some(how.name());
+        logged.file = Some(result.name());
     }
     Ok(found)
 }
@@ -120,22 +120,22 @@ async fn search(
     if !matches!(found, Err(FindError::Open(OpenError::WouldBlock))) {
         return Ok((found, FileResult::Open));
     }
-    let search = || {
-        let (directory, query) = (Arc::clone(directory), query.clone());
-        files
-            .threads
-            .run(move |_| directory.search(&query, Access::Blocking))
-    };
     let mut may_close = true;
     loop {
-        match unless_left(Box::pin(search()), scene, down).await {
+        let (directory, query) = (Arc::clone(directory), query.clone());
+        let search = move |_| directory.search(&query, Access::Blocking);
+        let searching = Box::pin(files.threads.run(search));
+        let found = match unless_left(searching, scene, down).await {
             Err(error) => return Err(FileEnd::Failed(Failure::from_client(&error))),
             Ok(Err(busy)) => return Err(FileEnd::Failed(from_source(busy.into()))),
-            Ok(Ok(found)) if may_close && is_short(&found) && files.table().close_all() => {
-                may_close = false;
-            }
-            Ok(Ok(found)) => return Ok((found, FileResult::Thread)),
+            Ok(Ok(found)) => found,
+        };
+        // As above, but once.
+        if may_close && is_short(&found) && files.table().close_all() {
+            may_close = false;
+            continue;
         }
+        return Ok((found, FileResult::Thread));
     }
 }
 

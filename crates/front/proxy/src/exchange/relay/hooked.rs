@@ -74,7 +74,7 @@ impl Relay<'_, '_, '_> {
     pub(super) fn send_end(&mut self) -> Result<(), RelayError> {
         let is_whole = match (&self.progress.compression, &self.progress.hook) {
             (None, None) => self.down.send_end(),
-            _ => self.send_seen_end(),
+            _ => self.send_hooked_end(),
         };
         if is_whole {
             Ok(())
@@ -85,13 +85,14 @@ impl Relay<'_, '_, '_> {
 
     /// Ends a response that is compressed, or that a cache sees. `false` if it is not as long as announced.
     #[inline(never)]
-    fn send_seen_end(&mut self) -> bool {
+    fn send_hooked_end(&mut self) -> bool {
+        // The cache learns of the end even if the other checks fail.
         let is_stored_whole = match &mut self.progress.hook {
             Some(hook) => hook.end(),
             None => true,
         };
         let compression = self.progress.compression.as_ref();
-        let is_coded_whole = compression.is_none_or(|it| it.is_whole());
+        let is_coded_whole = compression.is_none_or(|compression| compression.is_whole());
         is_coded_whole && self.down.send_end() && is_stored_whole
     }
 }

@@ -29,10 +29,10 @@ impl Interims {
                 ..Self::default()
             };
         }
-        let lines = headers.iter();
-        let lines = lines.map(|field| field.name().len() + field.value().len());
         self.count += 1;
-        self.bytes += lines.sum::<usize>();
+        for field in headers.iter() {
+            self.bytes += field.name().len() + field.value().len();
+        }
         self.count <= PER_SECOND_MAX && self.bytes <= BYTES_PER_SECOND_MAX
     }
 }

@@ -75,7 +75,7 @@ impl CacheOutcome {
 
 /// The request to answer from the cache, and where the source writes the result.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CacheAsked<'a> {
+pub(crate) struct CacheJob<'a> {
     pub(crate) request: &'a CacheRequest<'a>,
     pub(crate) outgoing: &'a Outgoing<'a>,
     pub(crate) outcome: &'a CacheOutcome,
@@ -84,7 +84,7 @@ pub(crate) struct CacheAsked<'a> {
 /// A stored response, or one that is being received, as a source.
 #[derive(Debug)]
 pub(crate) struct CachedSource<'a> {
-    asked: CacheAsked<'a>,
+    job: CacheJob<'a>,
     from: From,
     /// The time for which the age of the stored response is computed.
     now: Millis,
@@ -92,15 +92,41 @@ pub(crate) struct CachedSource<'a> {
     patience: Option<Duration>,
     /// Whether a stale response is there if the backend fails.
     has_stale: bool,
-    /// The bytes of the body to skip, then the bytes to send; `None`: nothing is left to send.
-    window: Option<(u64, u64)>,
+    /// The part of the body that is still to be sent; `None`: nothing is left to send.
+    window: Option<BodyWindow>,
     has_head: bool,
     /// Whether the body is not the response's: a page of the front has replaced it, or it is empty because of a 416.
     pub(super) is_own_page: bool,
 }
 
+/// A part of a body, beginning at the next byte of the stored one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BodyWindow {
+    /// The bytes to skip first.
+    skip: u64,
+    /// The bytes to send then.
+    left: u64,
+}
+
+impl BodyWindow {
+    const WHOLE: Self = Self {
+        skip: 0,
+        left: u64::MAX,
+    };
+
+    /// Cuts a piece of the stored body to the bytes that are to be sent, and moves the window behind it.
+    fn cut(&mut self, piece: &mut Bytes) {
+        let skipped = saturated(self.skip).min(piece.len());
+        self.skip -= skipped as u64;
+        piece.advance(skipped);
+        piece.truncate(saturated(self.left));
+        self.left -= piece.len() as u64;
+    }
+}
+
 #[derive(Debug)]
 enum From {
+    /// A stored response, the cache's result, and the index of the next block of its body.
     Stored(StoredResponse, CacheResult, usize),
     /// A compressed copy of the whole body; `None` once it was sent.
     Coded(Option<Bytes>),
@@ -110,7 +136,7 @@ enum From {
 impl<'a> CachedSource<'a> {
     /// A source that sends the stored response `found`. `result` is the cache's result.
     pub(crate) fn stored(
-        asked: CacheAsked<'a>,
+        job: CacheJob<'a>,
         found: &Found,
         result: CacheResult,
         now: Millis,
@@ -118,14 +144,14 @@ impl<'a> CachedSource<'a> {
         let from = From::Stored(found.response.clone(), result, 0);
         Self {
             now,
-            ..Self::new(asked, from)
+            ..Self::new(job, from)
         }
     }
 
     /// A source that sends a response being received, whose head is waited for `patience` at most. With `has_stale`,
     /// a response with a status of `stale_status` is an error, so that the stale one is sent instead.
     pub(crate) fn awaited(
-        asked: CacheAsked<'a>,
+        job: CacheJob<'a>,
         reader: FillReader,
         patience: Option<Duration>,
         has_stale: bool,
@@ -133,13 +159,13 @@ impl<'a> CachedSource<'a> {
         Self {
             patience,
             has_stale,
-            ..Self::new(asked, From::Fill(reader))
+            ..Self::new(job, From::Fill(reader))
         }
     }
 
-    fn new(asked: CacheAsked<'a>, from: From) -> Self {
+    fn new(job: CacheJob<'a>, from: From) -> Self {
         Self {
-            asked,
+            job,
             from,
             now: 0,
             patience: None,
@@ -160,13 +186,13 @@ impl<'a> CachedSource<'a> {
             return self.poll_head(cx);
         }
         loop {
-            let Some((skipped, left)) = &mut self.window else {
+            let Some(window) = &mut self.window else {
                 return Poll::Ready(Ok(Event::End));
             };
             let piece = match &mut self.from {
-                From::Stored(response, _, next) => {
-                    let block = response.block(*next);
-                    *next += 1;
+                From::Stored(response, _, next_block) => {
+                    let block = response.block(*next_block);
+                    *next_block += 1;
                     block
                 }
                 From::Coded(coded) => coded.take(),
@@ -178,12 +204,8 @@ impl<'a> CachedSource<'a> {
             let Some(mut piece) = piece else {
                 return Poll::Ready(Ok(Event::End));
             };
-            let skip = whole(*skipped).min(piece.len());
-            *skipped -= skip as u64;
-            piece.advance(skip);
-            piece.truncate(whole(*left));
-            *left -= piece.len() as u64;
-            if *left == 0 {
+            window.cut(&mut piece);
+            if window.left == 0 {
                 self.window = None;
             }
             if !piece.is_empty() {
@@ -196,7 +218,7 @@ impl<'a> CachedSource<'a> {
     fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Event, CachedError>> {
         let reader = match &mut self.from {
             From::Stored(response, result, _) => {
-                let tells = self.asked.request.cache.config.cache_status;
+                let tells = self.job.request.cache.config.cache_status;
                 let cached = CachedHead::stored(response, *result, self.now, tells);
                 return Poll::Ready(Ok(Event::Head(self.begin(cached))));
             }
@@ -211,39 +233,40 @@ impl<'a> CachedSource<'a> {
     /// Turns the news of a fetch into an event for this request, or into an error. `leads`: this request caused the
     /// fetch.
     fn head_of(&mut self, news: FillNews, leads: bool) -> Result<Event, CachedError> {
-        let credentials = self.asked.request.demand.credentials;
+        let credentials = self.job.request.demand.credentials;
         match news {
             FillNews::Interim(status, headers) => Ok(Event::Interim(Box::new(ResponseHead {
                 status,
                 headers: *headers,
                 ..ResponseHead::default()
             }))),
-            FillNews::Head(head) if self.prefers_stale(head.status) => {
-                Err(CachedError::StaleStatus(head.status))
-            }
-            FillNews::Head(head) => match &head.storing {
-                Ok(audience) if !leads && !audience.has(self.asked.outgoing, credentials) => {
-                    Err(CachedError::NotShared)
+            FillNews::Head(head) => {
+                if self.prefers_stale(head.status) {
+                    return Err(CachedError::StaleStatus(head.status));
                 }
-                storing => {
-                    self.is_own_page = matches!(storing, Err(REPLACED));
-                    let cached = self.fill_head(&head, leads);
-                    Ok(Event::Head(self.begin(cached)))
+                if let Ok(audience) = &head.storing
+                    && !leads
+                    && !audience.has(self.job.outgoing, credentials)
+                {
+                    return Err(CachedError::NotShared);
                 }
-            },
-            FillNews::Whole(object, _)
-                if !object.head.answers(self.asked.outgoing)
-                    || !object.head.terms.admit(credentials) =>
-            {
-                Err(CachedError::NotShared)
+                self.is_own_page = matches!(head.storing, Err(REPLACED));
+                let cached = self.fill_head(&head, leads);
+                Ok(Event::Head(self.begin(cached)))
             }
-            FillNews::Whole(object, validated) => {
-                let result = match (leads, validated) {
-                    (_, true) => CacheResult::Revalidated,
-                    (true, false) => CacheResult::Miss,
-                    (false, false) => CacheResult::Collapsed,
+            FillNews::Whole(object, is_validated) => {
+                let stored = &object.head;
+                if !stored.answers(self.job.outgoing) || !stored.terms.admit(credentials) {
+                    return Err(CachedError::NotShared);
+                }
+                let result = if is_validated {
+                    CacheResult::Revalidated
+                } else if leads {
+                    CacheResult::Miss
+                } else {
+                    CacheResult::Collapsed
                 };
-                let tells = self.asked.request.cache.config.cache_status;
+                let tells = self.job.request.cache.config.cache_status;
                 let response = StoredResponse::Received(object);
                 let cached = CachedHead::stored(&response, result, cache::now(), tells);
                 self.from = From::Stored(response, result, 0);
@@ -259,31 +282,31 @@ impl<'a> CachedSource<'a> {
 
     /// Whether a stale response is sent instead of one with this status.
     fn prefers_stale(&self, status: StatusCode) -> bool {
-        self.has_stale && is_stale_status(&self.asked.request.cache.config, status)
+        self.has_stale && is_stale_status(&self.job.request.cache.config, status)
     }
 
     /// The head of a response that is being received. `leads`: this request caused the fetch.
     fn fill_head(&self, fill: &FillHead, leads: bool) -> CachedHead {
         let mut headers = fill.headers.clone();
         let status = fill.status.as_u16();
+        // Only the request that caused the fetch gets a new response of the backend, without an age.
         if fill.age > 0 || !leads {
             headers.insert(AGE, itoa::Buffer::new().format(fill.age));
         }
-        let (result, what) = match (&fill.storing, leads) {
-            (Ok(_), true) => (
+        let (result, cache_status) = match fill.storing {
+            Ok(_) if leads => (
                 CacheResult::Miss,
                 format!("fwd=miss; fwd-status={status}; stored"),
             ),
-            (Ok(_), false) => (CacheResult::Collapsed, "hit; collapsed".to_owned()),
-            (Err(reason), _) => {
-                let what = format!("fwd=miss; fwd-status={status}; detail={reason}");
-                (CacheResult::Uncacheable, what)
+            Ok(_) => (CacheResult::Collapsed, "hit; collapsed".to_owned()),
+            Err(reason) => {
+                self.job.outcome.refusal.get_or_init(|| reason);
+                let cache_status = format!("fwd=miss; fwd-status={status}; detail={reason}");
+                (CacheResult::Uncacheable, cache_status)
             }
         };
-        if let Err(reason) = fill.storing {
-            self.asked.outcome.refusal.get_or_init(|| reason);
-        }
-        self.asked.request.cache.tell(&mut headers, &what);
+        self.job.request.cache.tell(&mut headers, &cache_status);
+        // The cookie is for the session that the backend began for that request.
         if let Some(cookie) = fill.cookie.as_ref().filter(|_| leads) {
             headers.append(SET_COOKIE, cookie);
         }
@@ -306,12 +329,12 @@ impl<'a> CachedSource<'a> {
             result,
             age,
         } = cached;
-        self.asked.outcome.set(result, age);
+        self.job.outcome.set(result, age);
         self.has_head = true;
-        let asked = &self.asked.outgoing.head;
-        let (method, conditions) = (&asked.method, &asked.headers);
+        let client_head = &self.job.outgoing.head;
+        let (method, conditions) = (&client_head.method, &client_head.headers);
         let is_bodiless = *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304);
-        self.window = (!is_bodiless).then_some(ALL);
+        self.window = (!is_bodiless).then_some(BodyWindow::WHOLE);
         // Most requests want the whole body; the fields of the others are read next.
         if head.status == StatusCode::OK
             && [IF_NONE_MATCH, IF_MODIFIED_SINCE, RANGE]
@@ -325,16 +348,16 @@ impl<'a> CachedSource<'a> {
 
     /// Applies the client's conditions and range to a head of 200: it may become a 304, 206 or 416.
     fn judge(&mut self, head: &mut ResponseHead) {
-        let asked = &self.asked.outgoing.head;
-        let (method, conditions) = (&asked.method, &asked.headers);
+        let client_head = &self.job.outgoing.head;
+        let (method, conditions) = (&client_head.method, &client_head.headers);
         let etag = head.headers.get(ETAG).map(<[u8]>::to_vec);
-        let made = freshness::date_of(&head.headers);
-        let changed = head.headers.get(LAST_MODIFIED);
-        let changed = changed.and_then(date::parse);
+        let sent_at = freshness::date_of(&head.headers);
+        let last_modified = head.headers.get(LAST_MODIFIED).and_then(date::parse);
         let validators = Validators {
             etag: etag.as_deref(),
-            modified: changed.or(made).map(|at| at / 1000),
-            is_modified_strong: changed.is_some() && changed < made,
+            modified: last_modified.or(sent_at).map(|millis| millis / 1000),
+            // In the second of the response the content may have changed again (RFC 9110, section 8.8.2.2).
+            is_modified_strong: last_modified.is_some() && last_modified < sent_at,
         };
         if condition::evaluate(method, conditions, &validators) == ConditionOutcome::NotModified {
             self.window = None;
@@ -356,7 +379,10 @@ impl<'a> CachedSource<'a> {
                 head.content_length = Some(part.len());
                 head.headers
                     .insert(CONTENT_RANGE, part.content_range(length));
-                self.window = Some((part.first(), part.len()));
+                self.window = Some(BodyWindow {
+                    skip: part.first(),
+                    left: part.len(),
+                });
             }
             RangeSelection::Unsatisfiable => {
                 head.status = StatusCode::RANGE_NOT_SATISFIABLE;
@@ -391,11 +417,12 @@ impl CachedHead {
         if tells {
             let left = i64::from(stored.terms.lifetime) - i64::from(age);
             let mut digits = itoa::Buffer::new();
-            let parts = status_parts(result, left, stored.status, &mut digits);
-            let mut told = String::with_capacity(TOLD_BYTES);
-            told.push_str(CACHE_NAME);
-            parts.iter().for_each(|part| told.push_str(part));
-            headers.append(CACHE_STATUS, told);
+            let mut cache_status = String::with_capacity(TOLD_BYTES);
+            cache_status.push_str(CACHE_NAME);
+            for part in status_parts(result, left, stored.status, &mut digits) {
+                cache_status.push_str(part);
+            }
+            headers.append(CACHE_STATUS, cache_status);
         }
         Self {
             head: in_box(|| ResponseHead {
@@ -430,7 +457,8 @@ fn status_parts(
     }
 }
 
-fn whole(number: u64) -> usize {
+/// The number, or the greatest `usize` if it is beyond: no piece of a body is as long.
+fn saturated(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
@@ -439,9 +467,6 @@ const TOLD_FIELDS: usize = 2;
 
 /// Room for the lines of these fields, in bytes.
 const TOLD_BYTES: usize = 96;
-
-/// The window of a whole body: nothing is skipped.
-const ALL: (u64, u64) = (0, u64::MAX);
 
 #[cfg(test)]
 mod tests {

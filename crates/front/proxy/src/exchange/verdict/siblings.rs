@@ -8,11 +8,10 @@ use crate::exchange::cache_request::SiblingRequest;
 use crate::exchange::outgoing::{Outgoing, Wishes};
 use crate::path::NormalPath;
 use crate::site::route::{Action, Route};
-use crate::site::split::Split;
 
 impl<'s> Case<'_, 's> {
-    /// The request as each upstream of a split route but that of `wishes` would get it: what an upstream is told depends
-    /// on its protocol and its attributes.
+    /// The request as each upstream of a split route would get it, without that of `wishes`. The requests differ by the
+    /// protocol and the attributes of the upstream. Empty if the route is not split.
     pub(super) fn siblings(
         &self,
         route: Option<&'s Route>,
@@ -21,30 +20,32 @@ impl<'s> Case<'_, 's> {
         path: &NormalPath,
     ) -> Vec<SiblingRequest<'s>> {
         let site = self.grounds.site;
-        let split = match route.map(|route| route.action) {
-            Some(Action::Split(split)) => Some(site.routes.split(split)),
-            Some(Action::Upstream(_) | Action::Status(_) | Action::Redirect | Action::Files)
-            | None => None,
+        let Some(Action::Split(split)) = route.map(|route| route.action) else {
+            return Vec::new();
         };
-        let indices = split.into_iter().flat_map(Split::upstreams);
-        let upstreams = indices.map(|index| &*site.upstreams[index]);
-        let others = upstreams.filter(|it| !std::ptr::eq(*it, wishes.upstream));
-        let siblings = others.filter_map(|upstream| {
-            let wishes = Wishes {
+        let mut siblings = Vec::new();
+        for index in site.routes.split(split).upstreams() {
+            let upstream = &*site.upstreams[index];
+            if std::ptr::eq(upstream, wishes.upstream) {
+                continue;
+            }
+            let sibling_wishes = Wishes {
                 upstream,
                 // No response in a tunnel is stored.
                 upgrade: None,
                 is_cached: true,
             };
-            let head = Box::new(head.clone());
-            let made = Outgoing::new(self.grounds, self.sender, wishes, head, path.clone());
-            // A request that one upstream's form refuses would be refused for all.
-            let mut outgoing = made.ok()?;
+            let (head, path) = (Box::new(head.clone()), path.clone());
+            let made = Outgoing::new(self.grounds, self.sender, sibling_wishes, head, path);
+            let Ok(mut outgoing) = made else {
+                // The chosen upstream refuses the same request, so it is not sent at all.
+                continue;
+            };
             if let Some(rules) = rules_of(route) {
                 outgoing.apply_route(rules, self.grounds.id);
             }
-            Some(SiblingRequest { upstream, outgoing })
-        });
-        siblings.collect()
+            siblings.push(SiblingRequest { upstream, outgoing });
+        }
+        siblings
     }
 }

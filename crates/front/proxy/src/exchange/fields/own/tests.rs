@@ -14,7 +14,7 @@ fn announced(from: &str, sent: &[(&'static str, &'static str)]) -> Fields {
     clean_request(&mut fields, &[], from == PROXY, &mut None);
     let via = Via::new("catamaran");
     let own = OwnFields {
-        told: Some(ToldClient {
+        client: Some(ForwardedClient {
             sender: Sender {
                 peer: peer(from),
                 identity,

@@ -16,7 +16,7 @@ use http::StatusCode;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
-use super::{ALL, CachedSource, From};
+use super::{BodyWindow, CachedSource, From};
 use crate::cache::object::Object;
 use crate::cache::store::Store;
 use crate::exchange::compression::{Compression, CompressionOffer, describe};
@@ -41,13 +41,16 @@ impl CachedSource<'_> {
             offer.mark_unmodified(head, &plain_head(&object), is_kept);
             return None;
         }
-        let is_whole = self.window == Some(ALL) || offer.is_head;
+        let is_whole = self.window == Some(BodyWindow::WHOLE) || offer.is_head;
         if !is_whole || !offer.mark_varying(head) {
             return None;
         }
+        let store = &self.job.request.cache.store;
+        // Evaluated at most once for all codings, since `is_wanted_again` counts the request.
         let is_worth_it = LazyCell::new(|| {
-            let room = || self.asked.request.cache.store.has_room_for_coding(&object);
-            !offer.is_head && object.codings().is_wanted_again() && room()
+            !offer.is_head
+                && object.codings().is_wanted_again()
+                && store.has_room_for_coding(&object)
         });
         let (coding, coded) = offer.choose(|coding| match object.coded(coding) {
             Some(coded) => Some(coded.clone()),
@@ -72,13 +75,13 @@ impl CachedSource<'_> {
         offer: &CompressionOffer<'_>,
         scene: Scene<'_>,
     ) -> Option<Bytes> {
-        let store = &self.asked.request.cache.store;
+        let store = &self.job.request.cache.store;
         if !object.codings().begin() {
             return None;
         }
         let job = CodingJob {
             store: Arc::clone(store),
-            key: self.asked.request.key.clone(),
+            key: self.job.request.key.clone(),
             object: Arc::clone(object),
             coding,
         };
