@@ -128,6 +128,7 @@ impl Active {
             self.input.is_empty(),
             "only an idle connection lets go of its buffers"
         );
+        // A connection that broke may have output left, which no other connection may send.
         if !self.is_written() {
             return;
         }
@@ -249,11 +250,11 @@ impl ClientConnection {
             return Poll::Ready(Ok(()));
         };
         let mut early = BytesMut::new();
-        let shaken = stream.poll_handshake(cx, &mut early);
+        let handshake = stream.poll_handshake(cx, &mut early);
         if !early.is_empty() {
             self.active().input.extend_from_slice(&early);
         }
-        shaken
+        handshake
     }
 
     /// Ready when the event loop reports that there may be something to read.
@@ -280,6 +281,7 @@ impl ClientConnection {
 
     /// Whether a connection without TLS has received the beginning of a TLS handshake.
     pub(crate) fn meets_tls(&self) -> bool {
+        // The first two bytes of a record: a handshake message, of SSL 3 or any version of TLS.
         self.tls().is_none() && matches!(self.input(), [0x16, 0x03, ..])
     }
 
@@ -370,6 +372,7 @@ impl ClientConnection {
         if read == 0 {
             self.half_closed = true;
         } else if read >= room {
+            // There may be more: a long body is on its way.
             active.read_size = (active.read_size * 2).min(READ_MAX);
         }
         Poll::Ready(Ok(read))
@@ -426,6 +429,7 @@ impl ClientConnection {
                 Poll::Ready(Err(error)) => return Err(ClientError::Io(error)),
             }
         }
+        // Bytes that are not read yet hide the close from a read, so the kernel is asked.
         let end = self.stream.peer_end();
         let half_closed = self.half_closed || end == Some(PeerEnd::Sending);
         if end == Some(PeerEnd::Closed) || (half_closed && !self.config.serve_half_closed) {
@@ -437,9 +441,11 @@ impl ClientConnection {
     /// Whether bytes that the client sends now belong to further requests, and there is room for
     /// them.
     fn takes_more_requests(&mut self) -> bool {
-        let half_closed = self.half_closed;
+        if self.half_closed {
+            return false;
+        }
         let active = self.active();
-        !half_closed && active.codec.request_body_done() && active.input.len() < PIPELINE_MAX
+        active.codec.request_body_done() && active.input.len() < PIPELINE_MAX
     }
 
     /// Whether the client can know that it has the whole response, so that a close is not a failure.

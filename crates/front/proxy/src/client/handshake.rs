@@ -45,6 +45,7 @@ pub(crate) async fn run(
         Outcome::Failed(HandshakeError::NotTls(first)) => {
             let reason = Reason::new(Culprit::Client, "plain-http-on-tls");
             fail(worker, client, deadline, reason, None);
+            // So begins the method of a request in plain HTTP.
             if first.is_ascii_uppercase() {
                 client.answer_in_clear(PLAIN_HTTP);
                 linger::close(worker, client, deadline).await;
@@ -98,11 +99,11 @@ fn poll(client: &mut ClientConnection, open: &mut Open<'_>, cx: &mut Context<'_>
         }
         ready!(open.poll_turn(cx));
     }
-    let shaken = client.poll_handshake(cx);
+    let handshake = client.poll_handshake(cx);
     if client.has_said_hello() {
         open.heard();
     }
-    Poll::Ready(match ready!(shaken) {
+    Poll::Ready(match ready!(handshake) {
         Ok(()) => Outcome::Made,
         Err(error) => Outcome::Failed(error),
     })
@@ -121,6 +122,7 @@ fn reason(outcome: &Outcome) -> (Reason, Option<String>) {
         Outcome::Failed(HandshakeError::NotTls(_) | HandshakeError::TooLarge) => {
             ("tls-handshake", None)
         }
+        // The first two are no failures that are counted here.
         Outcome::Made | Outcome::GivenUp | Outcome::TimedOut => ("tls-handshake-timeout", None),
     };
     (Reason::new(Culprit::Client, token), error)

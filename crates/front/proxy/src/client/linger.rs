@@ -37,16 +37,17 @@ pub(crate) async fn settle(
         close(worker, client, deadline).await;
         return false;
     }
-    let said_last = client.is_last();
-    if said_last {
+    let is_last = client.is_last();
+    if is_last {
         finish_sending(deadline, client).await;
     }
     let patience = Patience::with_body(client.config());
-    let ended = read(worker, deadline, client, patience, poll_body).await;
-    if ended && client.can_reuse() {
+    let has_ended = read(worker, deadline, client, patience, poll_body).await;
+    if has_ended && client.can_reuse() {
         return true;
     }
-    if ended || !said_last {
+    // If the sending side is closed and the client still sends beyond the limits, there is nothing more to wait for.
+    if has_ended || !is_last {
         close(worker, client, deadline).await;
     }
     false
@@ -73,7 +74,7 @@ async fn finish_sending(deadline: &Deadline, client: &mut ClientConnection) {
     deadline.set(end);
     std::future::poll_fn(|cx| match client.poll_finish_sending(cx) {
         Poll::Pending if deadline.now() < end => Poll::Pending,
-        _ => Poll::Ready(()),
+        Poll::Pending | Poll::Ready(()) => Poll::Ready(()),
     })
     .await;
 }
@@ -81,23 +82,23 @@ async fn finish_sending(deadline: &Deadline, client: &mut ClientConnection) {
 /// Reads until `next` returns `None` or a limit is reached. `true`: `next` returned `None`.
 async fn read(
     worker: &Worker,
-    wakes: &Deadline,
+    deadline: &Deadline,
     client: &mut ClientConnection,
     patience: Patience,
     mut next: impl FnMut(&mut ClientConnection, &mut Context<'_>) -> Poll<Option<usize>>,
 ) -> bool {
-    let since = wakes.now();
+    let since = deadline.now();
     let end = since + patience.time;
     let mut pace = Pace::default();
-    let mut left = patience.bytes;
+    let mut bytes_left = patience.bytes;
     std::future::poll_fn(|cx| {
         loop {
-            let now = wakes.now();
-            let deadline = pace.wait(now, patience.demand).min(end);
-            if now >= deadline || worker.sheds(since) {
+            let now = deadline.now();
+            let until = pace.wait(now, patience.demand).min(end);
+            if now >= until || worker.sheds(since) {
                 return Poll::Ready(false);
             }
-            wakes.set(deadline);
+            deadline.set(until);
             // A client that sends as fast as we read must not keep other tasks from running.
             let progress = ready!(poll_proceed(cx));
             let Some(len) = ready!(next(client, cx)) else {
@@ -105,10 +106,10 @@ async fn read(
             };
             progress.made_progress();
             pace.moved(now, len as u64);
-            match left.checked_sub(len as u64) {
-                Some(rest) => left = rest,
-                None => return Poll::Ready(false),
+            if len as u64 > bytes_left {
+                return Poll::Ready(false);
             }
+            bytes_left -= len as u64;
         }
     })
     .await

@@ -69,36 +69,47 @@ pub(crate) struct Pace {
     bytes: u64,
     /// The sum of all waits that have ended.
     waited: Duration,
-    /// The present wait: when it began, and when bytes last moved in it. `None`: the front does not wait for the
-    /// client.
-    wait: Option<(Tick, Tick)>,
+    /// The present wait; `None`: the front does not wait for the client.
+    wait: Option<Wait>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    began: Tick,
+    /// The time at which bytes last moved; at first that of the beginning.
+    moved: Tick,
 }
 
 impl Pace {
     /// Begins a wait for the client, or continues it. Returns the time from which the client counts as too slow.
     pub(crate) fn wait(&mut self, now: Tick, demand: Demand) -> Tick {
-        let (began, moved) = *self.wait.get_or_insert((now, now));
-        let silence = demand.turn.silence_since(moved, demand.idle) + demand.idle;
+        let Wait { began, moved } = *self.wait.get_or_insert(Wait {
+            began: now,
+            moved: now,
+        });
+        let silence_ends = demand.turn.silence_since(moved, demand.idle) + demand.idle;
         let bytes = self.bytes.saturating_add(demand.turn.due);
         let Some(earned_ms) = bytes.saturating_mul(1000).checked_div(demand.rate_min) else {
-            return silence;
+            // No least rate is demanded.
+            return silence_ends;
         };
+        // All waits together may last for the grace and the time that the bytes take at the least rate.
         let allowed = GRACE + Duration::from_millis(earned_ms);
-        silence.min(began + allowed.saturating_sub(self.waited))
+        silence_ends.min(began + allowed.saturating_sub(self.waited))
     }
 
     /// Counts bytes that the client sent or took, the last of them at `now`.
     pub(crate) fn moved(&mut self, now: Tick, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
-        if let Some((_, moved)) = &mut self.wait {
-            *moved = now.max(*moved);
+        if let Some(wait) = &mut self.wait {
+            wait.moved = now.max(wait.moved);
         }
     }
 
     /// Ends a wait for the client.
     pub(crate) fn rest(&mut self, now: Tick) {
-        if let Some((began, _)) = self.wait.take() {
-            self.waited += now.since(began);
+        if let Some(wait) = self.wait.take() {
+            self.waited += now.since(wait.began);
         }
     }
 }

@@ -82,7 +82,7 @@ impl Channel {
     pub(super) fn watch(&mut self, cx: &Context<'_>) {
         match &mut self.waker {
             Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
+            empty => *empty = Some(cx.waker().clone()),
         }
     }
 
@@ -121,13 +121,11 @@ impl Channel {
     /// bytes of a response that was handed over, at most [`END_MAX`], count as written unless the socket refuses bytes
     /// (`is_blocked`): the exchange is over, and its task need not be woken once more.
     pub(super) fn unwritten(&self, is_blocked: bool) -> usize {
-        match self.unwritten {
-            ..=END_MAX if self.is_sent && !is_blocked => 0,
-            handed => {
-                let has_end = self.ends && !self.is_sent;
-                self.queue.len() + handed + usize::from(has_end || self.has_head)
-            }
+        if self.is_sent && self.unwritten <= END_MAX && !is_blocked {
+            return 0;
         }
+        let has_end = self.ends && !self.is_sent;
+        self.queue.len() + self.unwritten + usize::from(has_end || self.has_head)
     }
 
     /// The socket has taken bytes of the response's body. Wakes the task when all is written, or when at most

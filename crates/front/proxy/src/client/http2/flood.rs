@@ -45,7 +45,8 @@ pub(crate) struct Flood {
     period: Tick,
     /// Resets, by either side, that have not been forgotten yet, in thousandths.
     resets: u64,
-    forgotten: Tick,
+    /// The time up to which resets have been forgotten.
+    forgotten_at: Tick,
 }
 
 impl Flood {
@@ -57,7 +58,7 @@ impl Flood {
             useless: 0,
             period: now,
             resets: 0,
-            forgotten: now,
+            forgotten_at: now,
         }
     }
 
@@ -95,10 +96,13 @@ impl Flood {
 
     /// Counts a stream that was reset, by the client or because of it.
     pub(crate) fn reset(&mut self, now: Tick) {
-        let millis = u64::try_from(now.since(self.forgotten).as_millis()).unwrap_or(u64::MAX);
-        self.forgotten = now;
+        let millis = u64::try_from(now.since(self.forgotten_at).as_millis()).unwrap_or(u64::MAX);
+        self.forgotten_at = now;
+        // Milliseconds times resets a second are thousandths of resets.
         let forgotten = millis.saturating_mul(self.limit.per_second);
         self.resets = self.resets.saturating_sub(forgotten) + 1000;
+        // First the connection takes no further requests. The streams that are open then may also be reset, up to half
+        // as many, before it is closed.
         let max = if self.is_over {
             self.limit.at_once / 2
         } else {

@@ -18,7 +18,7 @@ use http::StatusCode;
 
 use crate::client::ClientConnection;
 use crate::client::http2::channel::{Channel, Over};
-use crate::client::http2::share::{SharedWay, TURN_MAX};
+use crate::client::http2::share::{SharedDirection, TURN_MAX};
 use crate::deadlines::Tick;
 
 /// A client's connection that speaks HTTP/2.
@@ -38,7 +38,7 @@ pub(crate) struct Line {
     /// The open streams, by their numbers.
     channels: Vec<Channel>,
     /// The index in `channels` of the stream looked up last: the next look-up is mostly for the same one.
-    last_at: usize,
+    last_index: usize,
     /// The streams that have something to send and whose windows are open, in the order of their turns.
     listed: VecDeque<u32>,
     /// Bytes of responses' bodies that streams have handed over and the socket has not taken.
@@ -49,8 +49,8 @@ pub(crate) struct Line {
     /// Since when the socket has taken nothing; `None` while it refuses nothing.
     blocked: Option<Tick>,
     /// How exchanges share the bytes of requests' bodies that the client sends, and of responses' bodies that it takes.
-    pub(super) uploads: SharedWay,
-    pub(super) downloads: SharedWay,
+    pub(super) uploads: SharedDirection,
+    pub(super) downloads: SharedDirection,
     /// The driver's task, unless it has been woken since it ran.
     driver: Option<Waker>,
 }
@@ -104,13 +104,13 @@ impl Line {
             parts: VecDeque::new(),
             parted: 0,
             channels: Vec::new(),
-            last_at: 0,
+            last_index: 0,
             listed: VecDeque::new(),
             queued: 0,
             body_written_at: now,
             blocked: None,
-            uploads: SharedWay::default(),
-            downloads: SharedWay::default(),
+            uploads: SharedDirection::default(),
+            downloads: SharedDirection::default(),
             driver: None,
         }
     }
@@ -188,9 +188,10 @@ impl Line {
                     channel.end(Over::Reset);
                 }
             }
+            // The window of the connection.
             Event::Window { stream: 0 } => {
-                for at in 0..self.channels.len() {
-                    let stream = self.channels[at].id;
+                for index in 0..self.channels.len() {
+                    let stream = self.channels[index].id;
                     self.list(stream);
                 }
                 self.pump();
@@ -249,15 +250,18 @@ impl Line {
             && let Some(client) = &mut self.client
         {
             // With TLS, bytes that have left the output may still wait for the socket.
-            let before = (self.output.len(), client.stream.unsent());
+            let (output_before, unsent_before) = (self.output.len(), client.stream.unsent());
             let flushed = self.output.poll_write(cx, &mut client.stream);
-            let after = (self.output.len(), client.stream.unsent());
-            self.blocked = match (flushed.is_pending(), self.blocked) {
-                (true, Some(since)) if after.0 == before.0 && after.1 >= before.1 => Some(since),
-                (true, _) => Some(now),
-                (false, _) => None,
+            let written = output_before - self.output.len();
+            let has_moved = written > 0 || client.stream.unsent() < unsent_before;
+            self.blocked = if flushed.is_ready() {
+                None
+            } else if has_moved {
+                Some(now)
+            } else {
+                self.blocked.or(Some(now))
             };
-            self.wrote(before.0 - after.0, now);
+            self.wrote(written, now);
             ready!(flushed)?;
             self.pump();
         }
@@ -309,11 +313,8 @@ impl Line {
 
     /// Whether the socket has taken all that was to be written.
     pub(crate) fn is_written(&self) -> bool {
-        let unsent = self
-            .client
-            .as_ref()
-            .map_or(0, |client| client.stream.unsent());
-        self.output.is_empty() && unsent == 0
+        let client = self.client.as_ref();
+        self.output.is_empty() && client.is_none_or(|client| client.stream.unsent() == 0)
     }
 
     /// Lets go of memory that an idle connection does not need.
@@ -379,18 +380,21 @@ impl Line {
 
     /// The stream with this number, until its task has let go of it.
     pub(super) fn channel(&mut self, stream: u32) -> Option<&mut Channel> {
-        let at = self.position(stream)?;
-        self.channels.get_mut(at)
+        let index = self.position(stream)?;
+        self.channels.get_mut(index)
     }
 
+    /// The index of a stream in `channels`, which are in the order of their numbers.
     #[inline]
     fn position(&mut self, stream: u32) -> Option<usize> {
-        let is_last = self.channels.get(self.last_at).map(|last| last.id) == Some(stream);
-        if !is_last {
-            let found = self.channels.binary_search_by_key(&stream, |it| it.id);
-            self.last_at = found.ok()?;
+        let last = self.channels.get(self.last_index);
+        if last.is_none_or(|channel| channel.id != stream) {
+            let found = self
+                .channels
+                .binary_search_by_key(&stream, |channel| channel.id);
+            self.last_index = found.ok()?;
         }
-        Some(self.last_at)
+        Some(self.last_index)
     }
 
     /// Lets the client send this many more bytes of the stream's body.
@@ -498,10 +502,10 @@ impl Line {
     /// Moves a frame of a stream into the output. `true` if the stream may have more to send.
     fn hand_over(&mut self, stream: u32) -> bool {
         let piece_max = self.piece_max();
-        let Some(at) = self.position(stream) else {
+        let Some(index) = self.position(stream) else {
             return false;
         };
-        let channel = &mut self.channels[at];
+        let channel = &mut self.channels[index];
         channel.is_listed = false;
         if !channel.has_output() {
             return false;
@@ -521,6 +525,7 @@ impl Line {
         }
         channel.unwritten += taken;
         channel.is_sent = is_last && taken == len;
+        // The frame's head, and whatever else was added to the output since the last piece of a body.
         let framing = self.output.len() - self.parted;
         self.parts.push_back(OutputPart {
             stream: 0,
@@ -531,6 +536,7 @@ impl Line {
             left -= bytes.len();
             self.output.push(bytes);
         }
+        // The socket's progress in this piece wakes the task.
         if taken > 0 {
             self.parts.push_back(OutputPart { stream, len: taken });
         } else {
@@ -544,9 +550,11 @@ impl Line {
 
     /// The most bytes of one response that are moved into the output in a turn.
     fn piece_max(&self) -> usize {
-        match self.limited_since() {
-            Some(_) if self.downloads.is_shared() => TURN_MAX as usize,
-            _ => PIECE_MAX,
+        // While the client is slow and several responses wait for it, each gets a small turn.
+        if self.limited_since().is_some() && self.downloads.is_shared() {
+            TURN_MAX as usize
+        } else {
+            PIECE_MAX
         }
     }
 
@@ -579,20 +587,21 @@ impl Line {
     /// Forgets a stream whose task is done. If the stream is not over, it is reset: the rest of an upload is not needed
     /// once the response is whole (RFC 9113, section 8.1).
     pub(crate) fn leave(&mut self, stream: u32) {
-        let Some(at) = self.position(stream) else {
+        let Some(index) = self.position(stream) else {
             return;
         };
-        let channel = self.channels.remove(at);
+        let channel = self.channels.remove(index);
         self.queued -= channel.queue.len();
         let code = if channel.is_sent {
             Code::NO_ERROR
         } else {
             Code::CANCEL
         };
-        let before = self.output.len();
+        let output_before = self.output.len();
         let out = self.output.staging_bare();
+        // Writes nothing if the stream is over.
         self.codec.connection.reset(stream, code, out);
-        if self.output.len() > before || self.channels.is_empty() {
+        if self.output.len() > output_before || self.channels.is_empty() {
             self.wake_driver();
         }
     }

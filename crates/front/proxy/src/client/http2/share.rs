@@ -13,7 +13,7 @@ use crate::deadlines::Tick;
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct SharedWay {
+pub(crate) struct SharedDirection {
     /// Exchanges that wait for the client.
     waiting: AtomicUsize,
     /// The sum of all equal parts so far, in thousandths of a byte, as for an exchange that has waited all the time.
@@ -24,13 +24,13 @@ pub(crate) struct SharedWay {
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     waits: bool,
-    /// [`SharedWay::part`] when the exchange last looked at it.
+    /// [`SharedDirection::part`] when the exchange last looked at it.
     seen: u64,
     /// The equal part of this exchange so far, in thousandths of a byte.
     part: u64,
 }
 
-impl SharedWay {
+impl SharedDirection {
     /// Divides bytes that the client moved, for any exchange, among those that wait.
     pub(crate) fn moved(&self, bytes: usize) {
         self.divide((bytes as u64).saturating_mul(THOUSAND));
@@ -41,6 +41,7 @@ impl SharedWay {
         self.waiting.load(Ordering::Relaxed) > 1
     }
 
+    /// Adds bytes, in thousandths, to the equal part of each exchange that waits, if any does.
     fn divide(&self, thousandths: u64) {
         let waiting = self.waiting.load(Ordering::Relaxed) as u64;
         if let Some(part) = thousandths.checked_div(waiting) {
@@ -51,20 +52,16 @@ impl SharedWay {
 
 impl Share {
     /// Adds the part since the last call, and notes whether the exchange waits for the client from now on.
-    pub(crate) fn wait(&mut self, way: &SharedWay, waits: bool) {
-        let part = way.part.load(Ordering::Relaxed);
+    pub(crate) fn wait(&mut self, direction: &SharedDirection, waits: bool) {
+        let part = direction.part.load(Ordering::Relaxed);
         if self.waits {
             self.part = self.part.saturating_add(part.saturating_sub(self.seen));
         }
         self.seen = part;
-        match (self.waits, waits) {
-            (false, true) => {
-                way.waiting.fetch_add(1, Ordering::Relaxed);
-            }
-            (true, false) => {
-                way.waiting.fetch_sub(1, Ordering::Relaxed);
-            }
-            _ => {}
+        if waits && !self.waits {
+            direction.waiting.fetch_add(1, Ordering::Relaxed);
+        } else if self.waits && !waits {
+            direction.waiting.fetch_sub(1, Ordering::Relaxed);
         }
         self.waits = waits;
     }
@@ -80,10 +77,10 @@ impl Share {
     }
 
     /// Gives the part of an exchange that is cut for its pace to the others.
-    pub(crate) fn leave(&mut self, way: &SharedWay) {
+    pub(crate) fn leave(&mut self, direction: &SharedDirection) {
         if self.waits {
-            self.wait(way, false);
-            way.divide(self.part);
+            self.wait(direction, false);
+            direction.divide(self.part);
         }
     }
 }
@@ -115,7 +112,7 @@ mod tests {
 
     /// A connection, and each second's bytes of each exchange.
     struct Simulation {
-        way: SharedWay,
+        way: SharedDirection,
         exchanges: Vec<Exchange>,
     }
 
@@ -123,7 +120,7 @@ mod tests {
         fn new(exchanges: usize) -> Self {
             let exchanges = (0..exchanges).map(|_| Exchange::default()).collect();
             Self {
-                way: SharedWay::default(),
+                way: SharedDirection::default(),
                 exchanges,
             }
         }
@@ -256,7 +253,7 @@ mod tests {
 
     #[test]
     fn only_those_that_wait_have_a_part() {
-        let way = SharedWay::default();
+        let way = SharedDirection::default();
         way.moved(1000);
         let (mut first, mut second) = (Share::default(), Share::default());
         first.wait(&way, true);

@@ -166,7 +166,10 @@ impl H2Stream {
             due: 0,
             others: line.limited_since(),
         };
-        let moved = line.channel(self.id).map_or(at, |it| it.written_at.max(at));
+        let moved = match line.channel(self.id) {
+            Some(channel) => channel.written_at.max(at),
+            None => at,
+        };
         turn.silence_since(moved, idle)
     }
 
@@ -188,16 +191,14 @@ impl H2Stream {
         self.share(waits);
         let mut line = self.session.line();
         let others = line.limited_since();
-        let channel = line.channel(self.id);
-        let (written, written_at) = channel.map_or((self.paced, Tick::NEVER), |channel| {
-            (channel.written, channel.written_at)
-        });
-        if written > self.paced {
-            writing.moved(written_at, written - self.paced);
-            self.paced = written;
+        if let Some(channel) = line.channel(self.id)
+            && channel.written > self.paced
+        {
+            writing.moved(channel.written_at, channel.written - self.paced);
+            self.paced = channel.written;
         }
         Turns {
-            writing: self.downloads.turn(written, others),
+            writing: self.downloads.turn(self.paced, others),
             reading: self.uploads.turn(self.received, None),
         }
     }
@@ -279,13 +280,13 @@ impl H2Stream {
             Err(SendError::OutOfTurn) => false,
             Err(_) => return Err(ResponseError::OutOfTurn),
         };
-        self.response = if is_bodiless {
-            ResponseStage::Bodiless
-        } else {
-            ResponseStage::Body
-        };
+        if is_bodiless {
+            self.response = ResponseStage::Bodiless;
+            self.left = Some(0);
+            return Ok(());
+        }
+        self.response = ResponseStage::Body;
         self.left = match head.body {
-            _ if is_bodiless => Some(0),
             BodyLength::Known(length) => Some(length),
             BodyLength::Unknown => None,
         };
@@ -308,18 +309,18 @@ impl H2Stream {
 
     /// Ends the response. `false` if it is not as long as announced.
     pub(crate) fn send_end(&mut self) -> bool {
-        let is_whole = match self.response {
-            ResponseStage::Bodiless | ResponseStage::Ended => true,
-            ResponseStage::Body => !self.is_overlong && self.left.is_none_or(|it| it == 0),
-            ResponseStage::Awaited => false,
-        };
-        if is_whole && self.response == ResponseStage::Body {
-            self.session.line().send_end(self.id);
+        match self.response {
+            ResponseStage::Awaited => return false,
+            ResponseStage::Body => {
+                if self.is_overlong || self.left.is_some_and(|left| left > 0) {
+                    return false;
+                }
+                self.session.line().send_end(self.id);
+            }
+            ResponseStage::Bodiless | ResponseStage::Ended => {}
         }
-        if is_whole {
-            self.response = ResponseStage::Ended;
-        }
-        is_whole
+        self.response = ResponseStage::Ended;
+        true
     }
 
     /// Whether the queue is full: add nothing until some of it is written.
@@ -387,7 +388,7 @@ impl H2Stream {
         deadline.set(end);
         poll_fn(|cx| match self.poll_write(cx) {
             Poll::Pending if deadline.now() < end => Poll::Pending,
-            _ => Poll::Ready(()),
+            Poll::Pending | Poll::Ready(_) => Poll::Ready(()),
         })
         .await;
         self.session.line().reset(self.id, Code::INTERNAL_ERROR);
@@ -402,13 +403,14 @@ impl H2Stream {
         deadline.set(end);
         poll_fn(|cx| {
             while let Poll::Ready(part) = self.poll_body(cx) {
-                if !matches!(part, Ok(BodyPart::Data(_))) {
-                    return Poll::Ready(());
+                match part {
+                    Ok(BodyPart::Data(_)) => {}
+                    Ok(BodyPart::End) | Err(_) => return Poll::Ready(()),
                 }
             }
-            let is_whole = self.announced == Some(self.received);
-            let ends = deadline.now() >= end || self.session.acceptor.drain().has_begun();
-            if is_whole && !ends {
+            let lacks_only_end = self.announced == Some(self.received);
+            let is_late = deadline.now() >= end || self.session.acceptor.drain().has_begun();
+            if lacks_only_end && !is_late {
                 Poll::Pending
             } else {
                 Poll::Ready(())

@@ -67,8 +67,8 @@ pub(crate) fn suppose_key(headers: &mut Fields) {
 
 /// Whether a request asks for WebSocket.
 fn asks(headers: &Fields) -> bool {
-    let protocol = headers.get(UPGRADE);
-    protocol.is_some_and(|it| it.eq_ignore_ascii_case(b"websocket"))
+    let protocol = headers.get(UPGRADE).unwrap_or_default();
+    protocol.eq_ignore_ascii_case(b"websocket")
 }
 
 /// The key that the client sent, if it is one.
