@@ -59,16 +59,19 @@ pub(crate) fn serve(
             }
         }
         if listener.protocols.has_http2() {
-            match Box::pin(speaks_http2(&worker, &mut client, &deadline)).await {
-                Some(true) => return Box::pin(http2::serve(worker, client, deadline)).await,
-                Some(false) => {}
+            match Box::pin(await_protocol(&worker, &mut client, &deadline)).await {
+                Some(ClientProtocol::Http1) => {}
+                Some(ClientProtocol::Http2) => {
+                    return Box::pin(http2::serve(worker, client, deadline)).await;
+                }
                 None => return client.close_in_order(),
             }
         }
         let refused = loop {
-            let wait = match served {
-                0 => listener.head_timeout,
-                _ => listener.keep_alive_timeout,
+            let wait = if served == 0 {
+                listener.head_timeout
+            } else {
+                listener.keep_alive_timeout
             };
             if !client.has_input() && !idle(&worker, &mut client, &deadline, wait).await {
                 client.close_in_order();
@@ -90,8 +93,8 @@ pub(crate) fn serve(
             if u64::from(served) >= listener.keep_alive_requests {
                 client.close_after();
             }
-            let exchange = || exchange_on(&worker, &listener, &mut client, &deadline, head);
-            let after = boxed(exchange).await;
+            let begin = || exchange_on(&worker, &listener, &mut client, &deadline, head);
+            let after = boxed(begin).await;
             match after {
                 After::Cut => return Box::pin(cut(worker, client)).await,
                 After::Late => {
@@ -99,6 +102,7 @@ pub(crate) fn serve(
                 }
                 After::Done => {}
             }
+            // The rest of the request's body may be on its way, or the connection ends.
             if !client.can_reuse()
                 && !Box::pin(linger::settle(&worker, &mut client, &deadline)).await
             {
@@ -112,44 +116,54 @@ pub(crate) fn serve(
     }
 }
 
-/// Whether the client speaks HTTP/2: it chose that in its TLS handshake, or begins with the preface of HTTP/2.
-/// `None`: the connection must be closed.
-async fn speaks_http2(
+/// The protocol that a client speaks.
+#[derive(Clone, Copy)]
+enum ClientProtocol {
+    Http1,
+    Http2,
+}
+
+/// Finds out which protocol the client speaks: HTTP/2 if it chose that in its TLS handshake, or begins with the preface of
+/// HTTP/2. `None`: the connection must be closed.
+async fn await_protocol(
     worker: &Worker,
     client: &mut ClientConnection,
     deadline: &Deadline,
-) -> Option<bool> {
+) -> Option<ClientProtocol> {
     let listener = Arc::clone(client.config());
     let chosen = client.tls().and_then(|tls| tls.facts.alpn.as_deref());
-    let must = chosen == Some("h2") || listener.protocols == Protocols::Http2;
-    if !must && client.tls().is_some() {
-        return Some(false);
+    let must_be_http2 = chosen == Some("h2") || listener.protocols == Protocols::Http2;
+    if !must_be_http2 && client.tls().is_some() {
+        return Some(ClientProtocol::Http1);
     }
     let end = deadline.now() + listener.head_timeout;
     if !client.has_input() && !idle(worker, client, deadline, listener.head_timeout).await {
         return None;
     }
     deadline.set(end);
-    let begins = poll_fn(|cx| {
+    let is_http2 = poll_fn(|cx| {
         loop {
-            if let Some(begins) = http2::begins(client.input()) {
-                return Poll::Ready(begins);
+            if let Some(is_http2) = http2::begins(client.input()) {
+                return Poll::Ready(is_http2);
             }
             match client.poll_read(cx) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Pending if deadline.now() < end => return Poll::Pending,
                 // Closed, failed or too late: what has come is left to HTTP/1.1, which refuses it.
-                _ => return Poll::Ready(false),
+                Poll::Ready(_) | Poll::Pending => return Poll::Ready(false),
             }
         }
     })
     .await;
-    if must && !begins {
+    if is_http2 {
+        return Some(ClientProtocol::Http2);
+    }
+    if must_be_http2 {
         worker.count(Reason::new(Culprit::Client, "h2-preface"));
         linger::close(worker, client, deadline).await;
         return None;
     }
-    Some(begins)
+    Some(ClientProtocol::Http1)
 }
 
 /// Completes the TLS handshake, if one is due; its time counts from `accepted`. `false`: the connection must
@@ -260,6 +274,7 @@ fn next_request(
         loop {
             if undecoded {
                 match client.decode() {
+                    // The head is not complete.
                     Ok(None) => deadline.set(end),
                     decoded => return Poll::Ready(next(decoded)),
                 }
@@ -273,13 +288,14 @@ fn next_request(
             }
             match ready!(read) {
                 Ok(1..) => undecoded = true,
-                Ok(_) => return Poll::Ready(next(client.decode_eof().map(|()| None))),
+                Ok(0) => return Poll::Ready(next(client.decode_eof().map(|()| None))),
                 Err(_) => return Poll::Ready(Next::Close),
             }
         }
     })
 }
 
+/// The end of the wait for a request, by what the codec has decoded.
 fn next(decoded: Result<Option<ServerEvent>, Fault>) -> Next {
     match decoded {
         Ok(Some(ServerEvent::Head(head))) => Next::Request(head),

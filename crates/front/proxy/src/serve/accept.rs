@@ -136,7 +136,10 @@ impl Accepting {
 
     /// Accepts every connection that is in the kernel's queue.
     fn empty_queue(&mut self) {
-        while let Some(Ok(incoming)) = self.acceptor.as_ref().map(|it| it.try_accept()) {
+        let Some(acceptor) = self.acceptor.clone() else {
+            return;
+        };
+        while let Ok(incoming) = acceptor.try_accept() {
             self.serve(incoming);
         }
     }
@@ -204,7 +207,7 @@ impl Accepting {
     /// Handles an error of accepting. If the system lacks descriptors, idle clients and cached files are closed; if
     /// that does not help, the client is refused.
     async fn handle_failure(&mut self, error: &io::Error) {
-        let Some(shortage) = shortage(error) else {
+        let Some(lacking) = shortage(error) else {
             // Only that client's connection failed: it was gone before it was accepted.
             let reason = Reason::new(Culprit::Client, "accept-failed");
             self.worker.count(reason);
@@ -212,7 +215,7 @@ impl Accepting {
             return;
         };
         self.warn(error);
-        let out_of_descriptors = shortage == Shortage::Descriptors;
+        let out_of_descriptors = lacking == Shortage::Descriptors;
         if out_of_descriptors {
             self.worker.shed_idle();
             self.worker.files().table().close_all();
@@ -225,6 +228,7 @@ impl Accepting {
         let Some(acceptor) = &self.acceptor else {
             return;
         };
+        // The reserve is a descriptor that is given up for a moment, to accept a client and close it at once.
         let reserve = self.worker.admission().reserve();
         reserve.refill();
         match acceptor.try_accept() {
@@ -245,7 +249,7 @@ impl Accepting {
 
     fn warn(&mut self, error: &io::Error) {
         let now = Instant::now();
-        if self.warned.is_none_or(|at| now >= at + WARN_PERIOD) {
+        if self.warned.is_none_or(|last| now >= last + WARN_PERIOD) {
             self.warned = Some(now);
             tracing::warn!(
                 %error,

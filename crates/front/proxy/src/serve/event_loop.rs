@@ -21,11 +21,12 @@ pub(crate) type Assignment = (Arc<Listener>, Arc<Acceptor>);
 
 /// Accepts and serves until the drain is over. `assignments` brings further sockets.
 pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec<Assignment>>) {
-    let mut ticking = JoinSet::new();
-    ticking.spawn(Arc::clone(worker.deadlines()).run());
-    ticking.spawn(background::run(Arc::clone(&worker)));
-    let paced = Arc::clone(&worker);
-    ticking.spawn(async move { paced.handshakes().pace().await });
+    // These tasks never end. They are aborted when this function returns.
+    let mut services = JoinSet::new();
+    services.spawn(Arc::clone(worker.deadlines()).run());
+    services.spawn(background::run(Arc::clone(&worker)));
+    let pacing = Arc::clone(&worker);
+    services.spawn(async move { pacing.handshakes().pace().await });
     let mut accepting = JoinSet::new();
     let mut sweep = interval(SWEEP_PERIOD);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -48,7 +49,9 @@ pub(crate) async fn run(worker: Arc<Worker>, mut assignments: mpsc::Receiver<Vec
             Some(_) = accepting.join_next() => {}
         }
     }
-    worker.site().backends().for_each(|it| it.unwatch());
+    for backend in worker.site().backends() {
+        backend.unwatch();
+    }
     while accepting.join_next().await.is_some() {}
 }
 

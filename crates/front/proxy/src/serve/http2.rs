@@ -32,9 +32,12 @@ use crate::worker::Worker;
 /// Whether what was received may be the beginning of HTTP/2; `None` if more has to be received.
 pub(crate) fn begins(input: &[u8]) -> Option<bool> {
     let len = input.len().min(PREFACE.len());
-    match input[..len] == PREFACE[..len] {
-        true if len < PREFACE.len() => None,
-        same => Some(same),
+    if input[..len] != PREFACE[..len] {
+        Some(false)
+    } else if len < PREFACE.len() {
+        None
+    } else {
+        Some(true)
     }
 }
 
@@ -42,17 +45,17 @@ pub(crate) fn begins(input: &[u8]) -> Option<bool> {
 pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadline: Deadline) {
     let session = Arc::new(Session::new(Arc::clone(&worker), client));
     let mut driver = Box::new(Driver::new(session, deadline.now()));
-    let end = poll_fn(|cx| driver.poll(cx, &deadline)).await;
+    let ended = poll_fn(|cx| driver.poll(cx, &deadline)).await;
     // The tasks of streams notice that the client is gone. None is aborted: one may wait for a backend that its client
     // left, or receive a response that others want. The client's socket is closed below all the same.
     let client = driver.session.line().take_client();
     if let Some(mut client) = client
-        && end == End::Told
+        && ended == End::InOrder
     {
         Box::pin(linger::close(&worker, &mut client, &deadline)).await;
     }
-    while let Some(ended) = driver.streams.join_next().await {
-        note_panic(&worker, &ended);
+    while let Some(joined) = driver.streams.join_next().await {
+        note_panic(&worker, &joined);
     }
 }
 
@@ -60,7 +63,7 @@ pub(crate) async fn serve(worker: Arc<Worker>, client: ClientConnection, deadlin
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// Everything for the client is written. The client may still be sending.
-    Told,
+    InOrder,
     /// Nothing more can be written.
     Cut,
 }
@@ -126,7 +129,7 @@ impl Driver {
         }
         let is_over = self.closing.is_some() || self.is_last && line.is_idle();
         if is_over && line.is_written() {
-            return Poll::Ready(End::Told);
+            return Poll::Ready(End::InOrder);
         }
         match self.next_deadline(now, line.blocked_since()) {
             Some(next) => {
@@ -152,8 +155,11 @@ impl Driver {
             match received {
                 Ok(Some(received)) => self.act(received, now),
                 Ok(None) => {
-                    let is_amid = self.session.line().is_amid_head();
-                    self.head_since = is_amid.then_some(self.head_since.unwrap_or(now));
+                    if self.session.line().is_amid_head() {
+                        self.head_since.get_or_insert(now);
+                    } else {
+                        self.head_since = None;
+                    }
                     let progress = ready!(poll_proceed(cx));
                     // The lock is not held while its result is looked at.
                     let read = self.session.line().poll_read(cx);
@@ -183,7 +189,7 @@ impl Driver {
         let mut line = self.session.line();
         line.end_streams();
         match line.poll_flush(cx, now) {
-            Poll::Ready(Ok(())) => End::Told,
+            Poll::Ready(Ok(())) => End::InOrder,
             Poll::Ready(Err(_)) | Poll::Pending => End::Cut,
         }
     }
@@ -197,6 +203,7 @@ impl Driver {
             }
             Received::Refused(fault) => self.session.count(fault.token()),
             Received::GoAway => self.is_last = true,
+            // The client has read that no further requests are taken: none is on its way any more.
             Received::Pong if self.said_last.is_some() && !self.is_last => {
                 self.is_last = true;
                 self.session.line().go_away(Code::NO_ERROR, true);
@@ -235,12 +242,14 @@ impl Driver {
         if self.session.is_trusted {
             return None;
         }
-        let max = self.session.listener.http2.streams_max as usize;
         if self.flood.is_over() {
             return Some(RESET_FLOOD);
         }
         // Streams that were reset are not open any more to the codec, but their exchanges may go on.
-        (self.streams.len() >= max).then_some("h2-streams-max")
+        if self.streams.len() >= self.session.listener.http2.streams_max as usize {
+            return Some("h2-streams-max");
+        }
+        None
     }
 
     /// Begins the end of the connection if there is a reason for it.
@@ -262,20 +271,20 @@ impl Driver {
             self.session.count("head-timeout");
             return self.close(Code::ENHANCE_YOUR_CALM, now);
         }
-        let is_over = self
-            .idle_since
-            .is_some_and(|since| now >= self.idle_end(since));
-        let sheds = self
-            .idle_since
-            .is_some_and(|since| self.session.worker.sheds(since));
-        if sheds || is_over && self.said_last.is_some() {
-            return self.close(Code::NO_ERROR, now);
+        if let Some(since) = self.idle_since {
+            let is_idle_too_long = now >= self.idle_end(since);
+            let was_asked = self.said_last.is_some();
+            if self.session.worker.sheds(since) || is_idle_too_long && was_asked {
+                return self.close(Code::NO_ERROR, now);
+            }
+            // A request may be on its way: the client is asked first (RFC 9113, section 6.8).
+            if is_idle_too_long {
+                self.say_last(now);
+            }
         }
-        // A request may be on its way: the client is asked first (RFC 9113, section 6.8).
-        let is_last = is_over
-            || self.served >= self.session.listener.keep_alive_requests
-            || self.session.acceptor.drain().has_begun();
-        if is_last {
+        if self.served >= self.session.listener.keep_alive_requests
+            || self.session.acceptor.drain().has_begun()
+        {
             self.say_last(now);
         }
     }
@@ -300,11 +309,12 @@ impl Driver {
     fn idle_end(&self, since: Tick) -> Tick {
         match self.said_last {
             // The client was asked to close it.
-            Some(said) => since.max(said) + LAST_TIME,
+            Some(asked_at) => since.max(asked_at) + LAST_TIME,
             None => since + self.session.listener.keep_alive_timeout,
         }
     }
 
+    /// Until when the rest of a head must arrive; `None`: no part of one has.
     fn head_deadline(&self) -> Option<Tick> {
         Some(self.head_since? + self.session.listener.head_timeout)
     }

@@ -7,6 +7,7 @@
 //! `head_timeout`.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use catamaran_transport::ProxyError;
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::client::ClientConnection;
 use crate::counters::Reason;
+use crate::deadlines::Tick;
 use crate::listener::admission::Admitted;
 use crate::listener::{Incoming, Listener};
 use crate::peer::ToldTls;
@@ -44,44 +46,29 @@ pub(super) async fn serve(
         None => listener.config().head_timeout,
     };
     let receiving = poll_fn(|cx| incoming.stream.poll_proxy_header(cx));
-    let token = match timeout(limit, receiving).await {
-        Ok(Ok(header)) => {
-            let site = worker.site();
-            // A connection of the proxy itself, such as a health check, has no client whose TLS could have ended there.
-            let ends_tls = listener.config().proxy_protocol_tls && !header.is_local;
-            incoming.told_tls = ToldTls::new(header.tls, ends_tls);
-            let limited = match header.addresses {
-                Some(addresses) => {
-                    incoming.remote = addresses.source;
-                    incoming.local = addresses.destination;
-                    true
-                }
-                None => incoming.is_tcp(),
-            };
-            let admission = worker.admission();
-            let (config, remote) = (listener.config(), incoming.remote);
-            match admission.admit_address(&site, &config, &mut admitted, remote, limited) {
-                Ok(()) => None,
-                Err(limit) => return worker.turn_away(limit),
-            }
-        }
-        Ok(Err(ProxyError::Fault(fault))) => {
-            let reason = Reason::new(Culprit::Client, "proxy-header");
-            if worker.failure_log().is_news(reason.token(), deadline.now()) {
-                let remote = incoming.remote;
-                tracing::info!(%remote, %fault, %reason, "connection closed; further ones are only counted");
-            }
-            Some(reason)
-        }
-        // A probe of the port, such as HAProxy's own.
-        Ok(Err(ProxyError::Closed { begun: false } | ProxyError::Io(_))) => return,
-        Ok(Err(ProxyError::Closed { begun: true })) => {
-            Some(Reason::new(Culprit::Client, "proxy-header"))
-        }
-        Err(_) => Some(Reason::new(Culprit::Client, "proxy-timeout")),
+    let header = match timeout(limit, receiving).await {
+        Ok(Ok(header)) => header,
+        Ok(Err(error)) => return count_fault(&worker, incoming.remote, deadline.now(), &error),
+        Err(_) => return worker.count(Reason::new(Culprit::Client, "proxy-timeout")),
     };
-    if let Some(reason) = token {
-        return worker.count(reason);
+    // A connection of the proxy itself, such as a health check, has no client whose TLS could have ended there.
+    let ends_tls = listener.config().proxy_protocol_tls && !header.is_local;
+    incoming.told_tls = ToldTls::new(header.tls, ends_tls);
+    // Clients by a Unix socket have no address that could be limited.
+    let is_limited = header.addresses.is_some() || incoming.is_tcp();
+    if let Some(addresses) = header.addresses {
+        incoming.remote = addresses.source;
+        incoming.local = addresses.destination;
+    }
+    let readmitted = worker.admission().admit_address(
+        &worker.site(),
+        &listener.config(),
+        &mut admitted,
+        incoming.remote,
+        is_limited,
+    );
+    if let Err(limit) = readmitted {
+        return worker.turn_away(limit);
     }
     let mut client = ClientConnection::new(incoming, listener, admitted);
     if let Some(profile) = profile {
@@ -98,4 +85,20 @@ pub(super) async fn serve(
     }
     drop(deadline);
     serve::serve(worker, client).await;
+}
+
+/// Counts a connection whose header did not arrive whole or is malformed.
+fn count_fault(worker: &Worker, remote: SocketAddr, now: Tick, error: &ProxyError) {
+    let reason = Reason::new(Culprit::Client, "proxy-header");
+    match error {
+        ProxyError::Fault(fault) => {
+            if worker.failure_log().is_news(reason.token(), now) {
+                tracing::info!(%remote, %fault, %reason, "connection closed; further ones are only counted");
+            }
+        }
+        ProxyError::Closed { begun: true } => {}
+        // A probe of the port, such as HAProxy's own.
+        ProxyError::Closed { begun: false } | ProxyError::Io(_) => return,
+    }
+    worker.count(reason);
 }
