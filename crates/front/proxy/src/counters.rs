@@ -318,6 +318,7 @@ impl WorkerCounters {
     }
 
     pub(crate) fn response(&self, status: Option<StatusCode>) {
+        // 0 stands for no response.
         let digit = status.map_or(0, |status| usize::from(status.as_u16() / 100));
         if let Some(counter) = self.responses.get(digit) {
             counter.increment();
@@ -326,15 +327,17 @@ impl WorkerCounters {
 
     pub(crate) fn sticky(&self, outcome: Outcome) {
         let mut counters = Outcome::ALL.iter().zip(&self.sticky);
-        if let Some((_, counter)) = counters.find(|(its, _)| **its == outcome) {
+        if let Some((_, counter)) = counters.find(|(counted, _)| **counted == outcome) {
             counter.increment();
         }
     }
 
     /// Counts a TLS handshake that succeeded.
     pub(crate) fn handshake(&self, facts: &Facts) {
-        let version = usize::from(facts.version == TlsVersion::Tls13);
-        self.handshakes[2 * usize::from(facts.resumed) + version].increment();
+        let is_tls13 = usize::from(facts.version == TlsVersion::Tls13);
+        let is_resumed = usize::from(facts.resumed);
+        // The order is that of `CountersSnapshot::handshakes`.
+        self.handshakes[2 * is_resumed + is_tls13].increment();
     }
 
     /// Counts a TLS handshake as under way, until the guard is dropped.
@@ -368,7 +371,7 @@ impl WorkerCounters {
     /// Counts the result of a request for a file.
     pub(crate) fn file(&self, result: FileResult) {
         let mut counters = FileResult::ALL.iter().zip(&self.files);
-        if let Some((_, counter)) = counters.find(|(its, _)| **its == result) {
+        if let Some((_, counter)) = counters.find(|(counted, _)| **counted == result) {
             counter.increment();
         }
     }
@@ -392,7 +395,7 @@ impl WorkerCounters {
     /// Counts a compressed response, with the bytes of its body before and after compression.
     pub(crate) fn compressed(&self, coding: Coding, before: u64, after: u64) {
         let mut counters = Coding::ALL.iter().zip(&self.compressed);
-        if let Some((_, counter)) = counters.find(|(its, _)| **its == coding) {
+        if let Some((_, counter)) = counters.find(|(counted, _)| **counted == coding) {
             counter.increment();
         }
         self.compressed_bytes[0].add(before);

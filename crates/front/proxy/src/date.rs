@@ -25,9 +25,11 @@ pub(crate) fn now() -> Option<DateText> {
 
 /// The date at `second`, in seconds of the Unix epoch.
 fn at(second: u64) -> Option<DateText> {
+    if second >= YEAR_10000 {
+        return None;
+    }
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second))?;
-    let text = (second < YEAR_10000).then(|| httpdate::fmt_http_date(time))?;
-    text.into_bytes().try_into().ok()
+    httpdate::fmt_http_date(time).into_bytes().try_into().ok()
 }
 
 /// The first second of the year 10000, in Unix time: the format has only four digits for the year.

@@ -176,9 +176,9 @@ impl Deadlines {
         }
     }
 
-    /// Sets the clock. Returns the number of entries to check in each portion of this period.
-    fn advance(&self, at: Instant) -> usize {
-        let now = Tick(millis(at.saturating_duration_since(self.began)));
+    /// Sets the clock to `instant`. Returns the number of entries to check in each portion of this period.
+    fn advance(&self, instant: Instant) -> usize {
+        let now = Tick(millis(instant.saturating_duration_since(self.began)));
         self.now.store(now.0, Ordering::Relaxed);
         let due = self.lock().due.range(..(now.period() + 1, 0)).count();
         due.div_ceil(PORTIONS).min(PORTION_MAX)
@@ -234,10 +234,11 @@ impl Places {
     /// Takes the next due entry off the list and returns its key; `None` if none is due.
     fn next_due(&mut self, now: Tick) -> Option<u32> {
         let (period, key) = *self.due.first()?;
-        (period <= now.period()).then(|| {
-            self.due.pop_first();
-            key
-        })
+        if period > now.period() {
+            return None;
+        }
+        self.due.pop_first();
+        Some(key)
     }
 
     /// Lists an entry, which must not be listed, under a period.
@@ -278,6 +279,7 @@ impl Deadline {
     /// Wakes the task once at `deadline`, unless another deadline is set before.
     pub(crate) fn set(&self, deadline: Tick) {
         self.entry.deadline.store(deadline.0, Ordering::Relaxed);
+        // A later deadline needs no change of the list: the ticker finds it when it checks the entry.
         if deadline.period() < self.entry.listed.load(Ordering::Relaxed) {
             let mut places = self.deadlines.lock();
             places.unlist(&self.entry);

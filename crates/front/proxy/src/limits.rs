@@ -106,40 +106,49 @@ impl Limits {
     /// Counts a client that is turned away. Returns the number of clients in this spell if it should be logged now,
     /// else `None`.
     pub(crate) fn turn_away(&self, limit: Limit, now: Duration) -> Option<u64> {
-        let mut spell = self.spell(limit);
-        match &mut *spell {
-            Some(spell) if !spell.is_over(now) => {
-                spell.clients += 1;
-                spell.last = now;
-                let is_news = now >= spell.said + SAID_PERIOD;
-                is_news.then(|| {
-                    spell.said = now;
-                    spell.clients
-                })
+        let mut current = self.spell(limit);
+        if let Some(spell) = &mut *current
+            && !spell.is_over(now)
+        {
+            spell.clients += 1;
+            spell.last = now;
+            if now < spell.said + SAID_PERIOD {
+                return None;
             }
-            _ => {
-                *spell = Some(Spell {
-                    began: now,
-                    last: now,
-                    clients: 1,
-                    said: now,
-                });
-                Some(1)
-            }
+            spell.said = now;
+            return Some(spell.clients);
         }
+        *current = Some(Spell {
+            began: now,
+            last: now,
+            clients: 1,
+            said: now,
+        });
+        Some(1)
     }
 
     /// The limits whose spell is not over: a client was turned away less than [`QUIET`] ago.
     pub(crate) fn reached(&self, now: Duration) -> Vec<(Limit, Spell)> {
-        let spell = |limit| Some((limit, self.spell(limit).clone()?));
-        let all = Limit::ALL.into_iter().filter_map(spell);
-        all.filter(|(_, spell)| !spell.is_over(now)).collect()
+        let mut reached = Vec::new();
+        for limit in Limit::ALL {
+            if let Some(spell) = &*self.spell(limit)
+                && !spell.is_over(now)
+            {
+                reached.push((limit, spell.clone()));
+            }
+        }
+        reached
     }
 
     /// Removes and returns the spells that are over.
     pub(crate) fn take_over(&self, now: Duration) -> Vec<(Limit, Spell)> {
-        let over = |limit| Some((limit, self.spell(limit).take_if(|it| it.is_over(now))?));
-        Limit::ALL.into_iter().filter_map(over).collect()
+        let mut over = Vec::new();
+        for limit in Limit::ALL {
+            if let Some(spell) = self.spell(limit).take_if(|spell| spell.is_over(now)) {
+                over.push((limit, spell));
+            }
+        }
+        over
     }
 
     fn spell(&self, limit: Limit) -> MutexGuard<'_, Option<Spell>> {

@@ -41,12 +41,16 @@ impl NormalPath {
     /// The decoded path with its parameters, for comparison: with escaped slashes as [`ESCAPED_SLASH`] and, if there
     /// are any, also as slashes. Empty if the path has no parameters. Must be called before [`Self::forward_as`].
     pub(crate) fn with_parameters(&self) -> impl Iterator<Item = Vec<u8>> {
-        let has_parameters = self.forward.contains(&b';');
-        let form = has_parameters.then(|| decoded(&self.forward));
-        let has_slashes = |form: &&Vec<u8>| form.contains(&ESCAPED_SLASH);
-        let escaped = form.as_ref().filter(has_slashes);
-        let separated = escaped.map(|form| separate(form, &[ESCAPED_SLASH]));
-        form.into_iter().chain(separated)
+        let mut form = None;
+        let mut with_slashes = None;
+        if self.forward.contains(&b';') {
+            let path = decoded(&self.forward);
+            if path.contains(&ESCAPED_SLASH) {
+                with_slashes = Some(separate(&path, &[ESCAPED_SLASH]));
+            }
+            form = Some(path);
+        }
+        form.into_iter().chain(with_slashes)
     }
 
     /// Replaces the path to forward. Routes are still compared with the form of the client's path.
@@ -150,8 +154,8 @@ pub(crate) fn normalise(path: &Bytes) -> Result<NormalPath, PathFault> {
 
 /// Whether the path is already normal, which is the common case and needs no copy.
 fn is_normal(path: &[u8]) -> bool {
-    let plain = !path.iter().any(|byte| matches!(byte, b'%' | b';' | b'\\'));
-    plain && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
+    let has_special = path.iter().any(|byte| matches!(byte, b'%' | b';' | b'\\'));
+    !has_special && !path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
 }
 
 /// Decodes escapes of unreserved characters and refuses those of control characters.
@@ -208,19 +212,18 @@ fn resolve(path: &[u8]) -> Result<Vec<u8>, PathFault> {
 fn hides_dots(segment: &[u8]) -> bool {
     let mut rest = segment;
     loop {
-        let end = (0..rest.len())
-            .find(|&at| separator_len(&rest[at..]) > 0)
-            .unwrap_or(rest.len());
-        let part = &rest[..end];
+        let mut indices = 0..rest.len();
+        let separator = indices.find(|&index| separator_len(&rest[index..]) > 0);
+        let part = &rest[..separator.unwrap_or(rest.len())];
         let name = part.split(|&byte| byte == b';').next().unwrap_or(part);
-        let whole = part.len() == segment.len() && name.len() == part.len();
-        if matches!(name, b"." | b"..") && !whole {
+        // A segment that is dots alone hides nothing.
+        if matches!(name, b"." | b"..") && name.len() < segment.len() {
             return true;
         }
-        if end == rest.len() {
+        let Some(index) = separator else {
             return false;
-        }
-        rest = &rest[end + separator_len(&rest[end..])..];
+        };
+        rest = &rest[index + separator_len(&rest[index..])..];
     }
 }
 
@@ -247,8 +250,8 @@ fn strip_parameters(path: &Bytes) -> Bytes {
             _ => {}
         }
         // A segment that was nothing but parameters leaves no second slash.
-        let doubled = byte == b'/' && stripped.last() == Some(&b'/');
-        if !in_parameters && !doubled {
+        let is_second_slash = byte == b'/' && stripped.last() == Some(&b'/');
+        if !in_parameters && !is_second_slash {
             stripped.push(byte);
         }
     }
@@ -290,15 +293,13 @@ fn decoded(path: &[u8]) -> Vec<u8> {
 /// The form of a path as read by a container to which each of `separators` is a slash.
 fn separate(form: &[u8], separators: &[u8]) -> Vec<u8> {
     let mut separated = Vec::with_capacity(form.len());
-    for byte in form {
-        let byte = if separators.contains(byte) {
-            b'/'
-        } else {
-            *byte
-        };
+    for &byte in form {
+        let is_separator = byte == b'/' || separators.contains(&byte);
         // Slashes are merged; dot segments that would appear here were refused.
-        if byte != b'/' || separated.last() != Some(&b'/') {
+        if !is_separator {
             separated.push(byte);
+        } else if separated.last() != Some(&b'/') {
+            separated.push(b'/');
         }
     }
     separated
@@ -324,9 +325,8 @@ pub(crate) fn is_unreserved(byte: u8) -> bool {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| value.try_into().ok())
+    let value = char::from(digit).to_digit(16)?;
+    value.try_into().ok()
 }
 
 /// The byte for an escaped slash in a [`compared`] form. Control characters are refused in paths and in routes,

@@ -59,8 +59,10 @@ impl fmt::Display for RequestId {
 /// Returns the id that a trusted proxy sent in the field `name`, which stays. Otherwise removes the
 /// field, because the front writes its own, and returns `None`.
 pub(crate) fn take_given(headers: &mut Fields, name: NameRef<'_>, trusted: bool) -> Option<Bytes> {
-    let given = headers.only(name).filter(|it| trusted && is_id(it));
-    if let Some(id) = given {
+    if trusted
+        && let Some(id) = headers.only(name)
+        && is_id(id)
+    {
         return Some(headers.share(id));
     }
     headers.remove(name);

@@ -29,12 +29,13 @@ pub(crate) fn asked<'a>(allowed: &'a [String], head: &RequestHead) -> Option<&'a
         return None;
     }
     let elements = head.headers.elements(UPGRADE);
-    let mut asked = elements.filter(|it| !it.is_empty());
-    let (token, None) = (asked.next()?, asked.next()) else {
+    let mut protocols = elements.filter(|protocol| !protocol.is_empty());
+    let token = protocols.next()?;
+    if protocols.next().is_some() {
         return None;
-    };
+    }
     let mut allowed = allowed.iter().map(String::as_str);
-    allowed.find(|it| it.as_bytes().eq_ignore_ascii_case(token))
+    allowed.find(|protocol| protocol.as_bytes().eq_ignore_ascii_case(token))
 }
 
 /// The method by which routes and limits are chosen: GET for a tunnel over HTTP/2, which HTTP/1.1 asks for with GET.
@@ -53,11 +54,13 @@ pub(crate) fn is_extended_connect(head: &RequestHead) -> bool {
 }
 
 fn is_upgrade(head: &RequestHead) -> bool {
+    let mut options = head.headers.elements(CONNECTION);
     head.method == Method::GET
         && version::has_upgrade(head.version)
         && head.body == BodyLength::Known(0)
-        && (head.headers.elements(CONNECTION)).any(|it| it.eq_ignore_ascii_case(b"upgrade"))
+        && options.any(|option| option.eq_ignore_ascii_case(b"upgrade"))
 }
+
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;

@@ -31,10 +31,12 @@ impl Captures {
         if url.iter().any(|byte| matches!(byte, b'?' | b'#')) {
             return self.write(group, url);
         }
-        let host = url.windows(3).position(|it| it == b"://");
-        let behind = host.map_or(&url[..], |at| &url[at + 3..]);
-        let begins = self.get(group).starts_with(b"/");
-        if !behind.contains(&b'/') && !begins {
+        let scheme_end = url.windows(3).position(|bytes| bytes == b"://");
+        let host_and_path = match scheme_end {
+            Some(end) => &url[end + 3..],
+            None => &url[..],
+        };
+        if !host_and_path.contains(&b'/') && !self.get(group).starts_with(b"/") {
             url.push(b'/');
         }
         self.write_in_path(group, url);
@@ -47,8 +49,8 @@ impl Captures {
 
     fn get(&self, group: usize) -> &[u8] {
         let groups = self.0.as_deref().unwrap_or_default();
-        let index = group.checked_sub(1);
-        index.and_then(|it| groups.get(it)).map_or(b"", |it| it)
+        let text = group.checked_sub(1).and_then(|index| groups.get(index));
+        text.map_or(b"", |text| text)
     }
 
     fn encode(&self, group: usize, is_plain: fn(u8) -> bool, text: &mut Vec<u8>) {
