@@ -173,13 +173,6 @@ pub(crate) enum ClientError {
     Malformed(&'static str),
 }
 
-impl ClientError {
-    /// The fault of a body that ended before its announced length.
-    pub(crate) fn truncated_body() -> Self {
-        Self::Fault(Fault::TruncatedBody)
-    }
-}
-
 impl ClientConnection {
     /// A connection that a listener accepted.
     pub(crate) fn new(incoming: Incoming, listener: Arc<Listener>, admitted: Admitted) -> Self {
@@ -329,9 +322,7 @@ impl ClientConnection {
 
     /// Whether bytes were received that have not been decoded.
     pub(crate) fn has_input(&self) -> bool {
-        self.active
-            .as_ref()
-            .is_some_and(|active| !active.input.is_empty())
+        !self.input().is_empty()
     }
 
     /// The next event in the bytes received so far; `None` if more bytes are needed.
@@ -450,9 +441,8 @@ impl ClientConnection {
 
     /// Whether the client can know that it has the whole response, so that a close is not a failure.
     pub(crate) fn has_response(&self) -> bool {
-        self.active
-            .as_ref()
-            .is_some_and(|active| active.codec.is_response_whole())
+        let active = self.active.as_ref();
+        active.is_some_and(|active| active.codec.is_response_whole())
     }
 
     /// Keeps an exchange with a backend whose client left, until the connection is closed.
@@ -582,16 +572,14 @@ impl ClientConnection {
 
     /// Whether another request may follow on this connection.
     pub(crate) fn can_reuse(&self) -> bool {
-        self.active
-            .as_ref()
-            .is_none_or(|active| active.codec.can_reuse())
+        let active = self.active.as_ref();
+        active.is_none_or(|active| active.codec.can_reuse())
     }
 
     /// Whether no further request can follow, whatever happens to the body of this one.
     pub(crate) fn is_last(&self) -> bool {
-        self.active
-            .as_ref()
-            .is_some_and(|active| active.codec.is_last())
+        let active = self.active.as_ref();
+        active.is_some_and(|active| active.codec.is_last())
     }
 
     /// Whether the request's body was received to its end.
@@ -602,17 +590,14 @@ impl ClientConnection {
 
     /// Whether the output is full: add no more until some of it is written.
     pub(crate) fn is_full(&self) -> bool {
-        self.active
-            .as_ref()
-            .is_some_and(|active| active.output.is_full() || !active.file.is_empty())
+        let active = self.active.as_ref();
+        active.is_some_and(|active| active.output.is_full() || !active.file.is_empty())
     }
 
     /// The bytes of the response that are not written yet.
     pub(crate) fn unwritten(&self) -> usize {
-        let queued = self
-            .active
-            .as_ref()
-            .map_or(0, |active| active.output.len() + active.file.len());
+        let active = self.active.as_ref();
+        let queued = active.map_or(0, |active| active.output.len() + active.file.len());
         queued + self.stream.unsent()
     }
 

@@ -326,10 +326,7 @@ impl WorkerCounters {
     }
 
     pub(crate) fn sticky(&self, outcome: Outcome) {
-        let mut counters = Outcome::ALL.iter().zip(&self.sticky);
-        if let Some((_, counter)) = counters.find(|(counted, _)| **counted == outcome) {
-            counter.increment();
-        }
+        increment_of(&outcome, &Outcome::ALL, &self.sticky);
     }
 
     /// Counts a TLS handshake that succeeded.
@@ -363,17 +360,15 @@ impl WorkerCounters {
         &self.h2_connections
     }
 
-    /// The number of open streams of HTTP/2, which the caller changes.
-    pub(crate) fn h2_streams(&self) -> &Count {
-        &self.h2_streams
+    /// Counts a stream of HTTP/2 as open, until the guard is dropped.
+    pub(crate) fn count_h2_stream(&self) -> OpenGuard<'_> {
+        self.h2_streams.increment();
+        OpenGuard(&self.h2_streams)
     }
 
     /// Counts the result of a request for a file.
     pub(crate) fn file(&self, result: FileResult) {
-        let mut counters = FileResult::ALL.iter().zip(&self.files);
-        if let Some((_, counter)) = counters.find(|(counted, _)| **counted == result) {
-            counter.increment();
-        }
+        increment_of(&result, &FileResult::ALL, &self.files);
     }
 
     /// Counts a file as being sent, until the guard is dropped.
@@ -394,10 +389,7 @@ impl WorkerCounters {
 
     /// Counts a compressed response, with the bytes of its body before and after compression.
     pub(crate) fn compressed(&self, coding: Coding, before: u64, after: u64) {
-        let mut counters = Coding::ALL.iter().zip(&self.compressed);
-        if let Some((_, counter)) = counters.find(|(counted, _)| **counted == coding) {
-            counter.increment();
-        }
+        increment_of(&coding, &Coding::ALL, &self.compressed);
         self.compressed_bytes[0].add(before);
         self.compressed_bytes[1].add(after);
     }
@@ -414,38 +406,40 @@ impl WorkerCounters {
     fn add_to(&self, sum: &mut CountersSnapshot) {
         sum.accepted += self.accepted.read();
         sum.requests += self.requests.read();
-        for (sum, responses) in sum.responses.iter_mut().zip(&self.responses) {
-            *sum += responses.read();
-        }
+        add_each(&mut sum.responses, &self.responses);
         sum.retries += self.retries.read();
-        for (sum, handshakes) in sum.handshakes.iter_mut().zip(&self.handshakes) {
-            *sum += handshakes.read();
-        }
+        add_each(&mut sum.handshakes, &self.handshakes);
         sum.handshakes_open += self.handshakes_open.read();
         sum.tunnels_open += self.tunnels_open.read();
-        for (sum, bytes) in sum.tunnel_bytes.iter_mut().zip(&self.tunnel_bytes) {
-            *sum += bytes.read();
-        }
+        add_each(&mut sum.tunnel_bytes, &self.tunnel_bytes);
         sum.h2_connections += self.h2_connections.read();
         sum.h2_streams += self.h2_streams.read();
-        for (sum, files) in sum.files.iter_mut().zip(&self.files) {
-            *sum += files.read();
-        }
+        add_each(&mut sum.files, &self.files);
         sum.files_open += self.files_open.read();
         sum.files_bytes += self.files_bytes.read();
         sum.file_thread_reads += self.file_thread_reads.read();
-        for (sum, count) in sum.compressed.iter_mut().zip(&self.compressed) {
-            *sum += count.read();
-        }
-        for (sum, bytes) in sum.compressed_bytes.iter_mut().zip(&self.compressed_bytes) {
-            *sum += bytes.read();
-        }
+        add_each(&mut sum.compressed, &self.compressed);
+        add_each(&mut sum.compressed_bytes, &self.compressed_bytes);
         for (outcome, count) in Outcome::ALL.iter().zip(&self.sticky) {
             *sum.sticky.entry(*outcome).or_default() += count.read();
         }
         for (reason, count) in self.reasons.lock().iter() {
             *sum.reasons.entry(*reason).or_default() += count;
         }
+    }
+}
+
+/// Adds each count to the sum at the same index.
+fn add_each(sums: &mut [u64], counts: &[Count]) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count.read();
+    }
+}
+
+/// Increments the counter of `counted`; `counters` are in the order of `all`.
+fn increment_of<T: PartialEq>(counted: &T, all: &[T], counters: &[Count]) {
+    if let Some(index) = all.iter().position(|other| other == counted) {
+        counters[index].increment();
     }
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn is_extended_connect(head: &RequestHead) -> bool {
     version::has_streams(head.version) && head.method == Method::CONNECT
 }
 
+/// Whether a request of HTTP/1.1 asks for another protocol, in the form that a tunnel needs.
 fn is_upgrade(head: &RequestHead) -> bool {
     let mut options = head.headers.elements(CONNECTION);
     head.method == Method::GET

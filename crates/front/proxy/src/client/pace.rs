@@ -41,6 +41,14 @@ pub(crate) struct Waits {
     pub(crate) reading: bool,
 }
 
+impl Waits {
+    /// The exchange waits for nothing.
+    pub(crate) const NONE: Self = Self {
+        writing: false,
+        reading: false,
+    };
+}
+
 /// The allowances of an exchange, for each direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {

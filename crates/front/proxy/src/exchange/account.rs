@@ -41,6 +41,7 @@ pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
 /// The facts about the exchange for its line in the access log.
 fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
     let since_began = |time: Instant| time.saturating_duration_since(exchange.began);
+    let (decided, attempts) = (&exchange.decided, &exchange.attempts);
     let logged = exchange.logged.as_deref();
     let ended = logged.and_then(|logged| logged.ended);
     let compressed = match &exchange.progress.compression {
@@ -51,31 +52,25 @@ fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
     Record {
         ended: SystemTime::now(),
         id: exchange.id,
-        given_id: exchange.decided.given_id.as_deref(),
+        given_id: decided.given_id.as_deref(),
         trace: exchange.trace.map(|trace| TraceLine {
             trace: trace.id,
             span: trace.span,
         }),
-        client: exchange.decided.client_ip,
+        client: decided.client_ip,
         request: logged.map(LoggedRequest::line),
         status: logged_status(exchange).map(|status| status.as_u16()),
         received: exchange.progress.received,
-        sent: if exchange.progress.status.is_some() {
-            down.sent()
-        } else {
-            0
-        },
-        upstream: exchange
-            .decided
-            .upstream
-            .map(|upstream| upstream.name.as_str()),
-        backend: exchange.attempts.member.map(Member::name),
-        session: exchange.attempts.sticky.map(|outcome| SessionLine {
+        // An HTTP/1.x connection still has the count of its last response.
+        sent: exchange.progress.status.map_or(0, |_| down.sent()),
+        upstream: decided.upstream.map(|upstream| upstream.name.as_str()),
+        backend: attempts.member.map(Member::name),
+        session: attempts.sticky.map(|outcome| SessionLine {
             outcome,
-            route: exchange.attempts.session_route.as_deref(),
-            first_backend: exchange.attempts.first_member.map(Member::name),
+            route: attempts.session_route.as_deref(),
+            first_backend: attempts.first_member.map(Member::name),
         }),
-        attempts: exchange.attempts.count,
+        attempts: attempts.count,
         file: logged.and_then(|logged| logged.file),
         compressed,
         cache: logged.and_then(|logged| logged.cache),

@@ -24,9 +24,9 @@ use crate::counters::Reason;
 use crate::exchange::attempts::candidates::Candidates;
 use crate::exchange::attempts::failed::Failed;
 use crate::exchange::downstream::Downstream;
-use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::failure::{Causes, Failure};
 use crate::exchange::leaving::in_time;
+use crate::exchange::other_backends::OtherBackends;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
 use crate::exchange::relay::{AttemptEnd, Relay, RelayError, Terms, Timeout};
@@ -78,7 +78,7 @@ pub(crate) async fn try_backends<'a>(
         exchange.attempts.member = Some(member);
         exchange.attempts.first_member.get_or_insert(member);
         exchange.attempts.count += 1;
-        let elsewhere = Elsewhere {
+        let other_backends = OtherBackends {
             upstream: candidates.upstream,
             tried: &tried,
             present: index,
@@ -87,7 +87,7 @@ pub(crate) async fn try_backends<'a>(
             held,
         };
         let began = exchange.trace.and_then(Trace::clock);
-        let attempted = attempt(exchange, &choice, &elsewhere, fresh, down, outgoing).await;
+        let attempted = attempt(exchange, &choice, &other_backends, fresh, down, outgoing).await;
         let fault = attempted.as_ref().err().map(|failed| failed.fault());
         spans::note_attempt(exchange, outgoing, began, fault);
         let Err(failed) = attempted else {
@@ -230,13 +230,13 @@ fn account_retry(exchange: &Exchange<'_>, failed: &Failed, decision: Retry) {
 async fn attempt(
     exchange: &mut Exchange<'_>,
     choice: &Choice<'_>,
-    elsewhere: &Elsewhere<'_>,
+    other_backends: &OtherBackends<'_>,
     fresh: bool,
     down: &mut Downstream<'_>,
     outgoing: &Outgoing<'_>,
 ) -> Result<(), Box<Failed>> {
     let now = now(exchange);
-    let upstream = elsewhere.upstream;
+    let upstream = other_backends.upstream;
     let reuse = if fresh {
         Reuse::Never
     } else if upstream.repeats(&outgoing.head.method) {
@@ -266,7 +266,7 @@ async fn attempt(
     enter_sent(exchange, outgoing.head.body, choice);
     let backend_policy = BackendPolicy {
         member,
-        elsewhere,
+        other_backends,
         pages: exchange.decided.pages.replacing(),
         cookie: upstream.cookie(choice, outgoing.identity.secure),
     };
@@ -276,7 +276,7 @@ async fn attempt(
         lease: &mut lease,
         config: settings,
         rules: exchange.decided.rules(),
-        elsewhere,
+        other_backends,
         in_flight: exchange.in_flight.as_ref(),
     });
     let terms = terms(exchange, outgoing, end, &policy);
@@ -396,7 +396,11 @@ fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, bega
         backend, settings, ..
     } = member;
     let now = exchange.scene.measured();
-    note_end(exchange, member, began, now);
+    if exchange.scene.worker.keeps_times() {
+        let after = now.saturating_duration_since(began);
+        let worker = exchange.scene.worker.index();
+        backend.figures().completed(worker, after);
+    }
     let status = exchange.progress.status;
     // To a wrong secret of AJP13, Tomcat answers 403 on the first request of a connection, and closes it.
     let is_forbidden = status == Some(StatusCode::FORBIDDEN);
@@ -502,15 +506,6 @@ fn note_response(
     if let Some(at) = exchange.progress.head_at.filter(|_| worker.keeps_times()) {
         let after = at.saturating_duration_since(began);
         member.backend.figures().answered(worker.index(), after);
-    }
-}
-
-/// Counts the duration of a complete response.
-fn note_end(exchange: &Exchange<'_>, member: &Member, began: Instant, ended: Instant) {
-    let worker = exchange.scene.worker;
-    if worker.keeps_times() {
-        let after = ended.saturating_duration_since(began);
-        member.backend.figures().completed(worker.index(), after);
     }
 }
 

@@ -117,10 +117,8 @@ impl CacheHook {
     /// Takes an interim response.
     #[inline(never)]
     pub(crate) fn interim(&self, status: StatusCode, headers: &Fields) {
-        if let Self::Tee(tee) = self
-            && tee.name.is_some()
-        {
-            tee.fill.interim(status, headers.clone());
+        if let Some(fetch) = self.fetch() {
+            fetch.fill.interim(status, headers.clone());
         }
     }
 
@@ -146,36 +144,35 @@ impl CacheHook {
     /// reads any more.
     #[inline(never)]
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
-        match self {
-            Self::Tee(tee) if tee.name.is_some() => tee.fill.poll_room(cx),
-            _ => Poll::Ready(()),
-        }
+        let fetch = self.fetch();
+        fetch.map_or(Poll::Ready(()), |fetch| fetch.fill.poll_room(cx))
     }
 
     /// Whether more of the body may be passed now.
     #[inline(never)]
     pub(crate) fn has_room(&self) -> bool {
-        match self {
-            Self::Tee(tee) if tee.name.is_some() => tee.fill.has_room(),
-            _ => true,
-        }
+        self.fetch().is_none_or(|fetch| fetch.fill.has_room())
     }
 
     /// The time at which a fetch is given up because its readers take nothing; `None`: no such limit runs.
     #[inline(never)]
     pub(crate) fn idle_ends(&self, now: Tick) -> Option<Tick> {
-        match self {
-            Self::Tee(tee) if tee.name.is_some() && !tee.is_over => tee.fill.idle_ends(now),
-            _ => None,
-        }
+        let open = self.fetch().filter(|fetch| !fetch.is_over)?;
+        open.fill.idle_ends(now)
     }
 
     /// Whether the response is fetched for readers, but none is left and it need not be fetched to its end.
     #[inline(never)]
     pub(crate) fn is_abandoned(&self) -> bool {
+        let open = self.fetch().filter(|fetch| !fetch.is_over);
+        open.is_some_and(|fetch| fetch.fill.is_abandoned())
+    }
+
+    /// The copy, if it is made for readers: they may slow it down, and may all leave.
+    fn fetch(&self) -> Option<&Tee> {
         match self {
-            Self::Tee(tee) => tee.name.is_some() && !tee.is_over && tee.fill.is_abandoned(),
-            Self::Invalidate(_) | Self::Tell(..) => false,
+            Self::Tee(tee) => Some(tee).filter(|tee| tee.name.is_some()),
+            Self::Invalidate(_) | Self::Tell(..) => None,
         }
     }
 
@@ -448,6 +445,7 @@ impl Tee {
         Some(Object::new(renewed_head, body).with_codings_of(stored))
     }
 
+    /// Copies a piece of the body. If there is no room for it, the response is not stored.
     fn body(&mut self, data: &Bytes) {
         // Without readers, a response that is not stored is not copied.
         if self.is_over || self.name.is_none() && self.refusal.is_some() {

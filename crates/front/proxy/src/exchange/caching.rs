@@ -140,12 +140,7 @@ pub(crate) async fn serve_hit<'a>(
     });
     let served = own_response::serve(exchange, down, Source::Cached(source)).await;
     let age = outcome.get().map(|(_, age)| age);
-    let line = CacheLine {
-        result: hit.result.name(),
-        reason: None,
-        age,
-    };
-    note_cache(exchange, hit.request.cache, hit.result, line);
+    note_cache(exchange, hit.request.cache, hit.result, None, age);
     served
 }
 
@@ -336,6 +331,7 @@ impl<'a> CacheLookup<'_, 'a> {
         served
     }
 
+    /// Asks backends, and counts the request for the retry budget.
     async fn try_backends(
         self,
         exchange: &mut Exchange<'a>,
@@ -504,12 +500,7 @@ impl<'a> CacheLookup<'_, 'a> {
         reason: Option<&'static str>,
         age: Option<u32>,
     ) {
-        let line = CacheLine {
-            result: result.name(),
-            reason,
-            age,
-        };
-        note_cache(exchange, self.request.cache, result, line);
+        note_cache(exchange, self.request.cache, result, reason, age);
     }
 
     /// The key by which requests share one fetch: the cache key and, if the stored response has `Vary`, the request's
@@ -540,14 +531,25 @@ impl<'a> CacheLookup<'_, 'a> {
 }
 
 /// Counts the cache's result for a request, and notes it for the log.
-fn note_cache(exchange: &mut Exchange<'_>, cache: &Cache, result: CacheResult, line: CacheLine) {
+fn note_cache(
+    exchange: &mut Exchange<'_>,
+    cache: &Cache,
+    result: CacheResult,
+    reason: Option<&'static str>,
+    age: Option<u32>,
+) {
     let counts = &cache.store.counts;
     counts.result(exchange.scene.worker.index(), result);
-    if let Some(reason) = line.reason {
+    if let Some(reason) = reason {
         counts.reason(result, reason);
     }
     if let Some(logged) = &mut exchange.logged {
-        logged.cache = Some(line);
+        let result = result.name();
+        logged.cache = Some(CacheLine {
+            result,
+            reason,
+            age,
+        });
     }
 }
 

@@ -385,6 +385,7 @@ impl Compression {
         }
     }
 
+    /// The bytes that the encoder holds back, if it may hold any.
     fn flush(&mut self) -> Result<Bytes, EncoderFault> {
         let is_dirty = std::mem::take(&mut self.is_dirty);
         match &mut self.encoder {

@@ -375,11 +375,9 @@ fn response(head: &ResponseHead) -> Response<'_> {
         status: head.status,
         reason: head.reason.as_deref(),
         headers: &head.headers,
-        body: length(head),
+        body: match head.content_length {
+            Some(length) => BodyLength::Known(length),
+            None => BodyLength::Unknown,
+        },
     }
-}
-
-fn length(head: &ResponseHead) -> BodyLength {
-    head.content_length
-        .map_or(BodyLength::Unknown, BodyLength::Known)
 }

@@ -46,11 +46,8 @@ impl Failure {
 
     /// The failure of a tunnel to an AJP backend without `upgrade_url`: AJP has no tunnels.
     pub(crate) fn no_upgrade_url() -> Self {
-        Self::new(
-            Culprit::Front,
-            StatusCode::NOT_IMPLEMENTED,
-            "no-upgrade-url",
-        )
+        let status = StatusCode::NOT_IMPLEMENTED;
+        Self::new(Culprit::Front, status, "no-upgrade-url")
     }
 
     /// The failure for a client that broke its connection or the protocol.

@@ -102,10 +102,7 @@ fn subject(limit: &LimitConfig, sender: &Sender, head: &RequestHead) -> Option<L
     let text = match &limit.by {
         LimitBy::All => return Some(LimitSubject::Everyone),
         LimitBy::Client => None,
-        LimitBy::Host => {
-            let authority = head.authority.as_ref();
-            authority.map(|authority| authority.host.clone())
-        }
+        LimitBy::Host => head.authority.as_ref().map(|named| named.host.clone()),
         LimitBy::Header(name) => {
             // Not one of several lines, since a backend may believe any of them.
             let only_line = head.headers.only(name);
@@ -161,14 +158,10 @@ impl LimitSubject {
                 None => Err(format!("{text:?} is no address")),
             },
             LimitBy::Host | LimitBy::Header(_) => {
-                let mut subjects = Vec::new();
                 // The address of a client whose request has no such value.
-                if let Some(network) = network(limit, text) {
-                    subjects.push(Self::Network(network));
-                }
-                let value = Bytes::copy_from_slice(text.as_bytes());
-                subjects.push(Self::Text(value));
-                Ok(subjects)
+                let as_network = network(limit, text).map(Self::Network);
+                let as_text = Self::Text(Bytes::copy_from_slice(text.as_bytes()));
+                Ok(as_network.into_iter().chain([as_text]).collect())
             }
         }
     }

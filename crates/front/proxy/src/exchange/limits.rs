@@ -34,6 +34,7 @@ impl AskedLimit<'_, '_> {
         self.judgement.passes() && matches!(quota, Quota::InFlight(_))
     }
 
+    /// The result for the counters. A limit that is not enforced refuses nothing.
     fn result(&self) -> LimitResult {
         if self.judgement.passes() {
             LimitResult::Passed

@@ -23,6 +23,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use catamaran_http1::Fault;
 use catamaran_message::{BodyLength, ResponseHead};
 use catamaran_transport::ByteQueue;
 use catamaran_upstream::Event;
@@ -221,18 +222,18 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             if self.download == Download::Ended && self.down.unwritten() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            if !moved
-                && let Download::Discard(limits) = self.download
+            if moved {
+                continue;
+            }
+            if let Download::Discard(limits) = self.download
                 && self.now() >= limits.until
             {
                 // The next turn ends the relay, unless the client's output still waits.
                 self.download = Download::Ended;
                 continue;
             }
-            if !moved {
-                let look_again = self.poll_left(cx)?;
-                return self.poll_deadlines(look_again);
-            }
+            let look_again = self.poll_left(cx)?;
+            return self.poll_deadlines(look_again);
         }
     }
 
@@ -271,6 +272,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         self.held.get_or_insert_default().push(piece);
     }
 
+    /// Tells the source that the whole body of the request was sent.
     fn finish_upload(&mut self) -> Result<(), RelayError> {
         self.upload = Upload::Done;
         if self.download == Download::Head {
@@ -278,8 +280,8 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
         if !self.source.finish_body() {
             // Not expected: the client's codec has already checked the body against its announced length.
-            let short = ClientError::truncated_body();
-            return Err(RelayError::Client(short));
+            let error = ClientError::Fault(Fault::TruncatedBody);
+            return Err(RelayError::Client(error));
         }
         self.backend_moved = self.now();
         Ok(())
@@ -393,9 +395,13 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             let Poll::Ready(event) = &polled else {
                 break;
             };
+            // Once for all events that arrive together.
             if !moved {
                 moved = true;
-                self.note_moved(event.is_ok());
+                self.backend_moved = self.now();
+                if event.is_ok() {
+                    self.source.note_heard(self.backend_moved);
+                }
             }
             if let Download::Discard(limits) = self.download {
                 self.download = limits.after(event);
@@ -450,15 +456,6 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         match compression {
             None => poll_plain(cx),
             Some(compression) => compression.poll_event(cx, poll_plain),
-        }
-    }
-
-    /// Notes that the backend has sent something (`sent`), or has failed. Called once for all events that arrive
-    /// together.
-    fn note_moved(&mut self, sent: bool) {
-        self.backend_moved = self.now();
-        if sent {
-            self.source.note_heard(self.backend_moved);
         }
     }
 

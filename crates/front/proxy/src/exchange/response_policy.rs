@@ -13,9 +13,9 @@ use http::StatusCode;
 
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::cors::CorsFields;
-use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::passage::Passage;
+use crate::exchange::other_backends::OtherBackends;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::Pages;
 use crate::exchange::progress::Progress;
@@ -44,7 +44,7 @@ pub(crate) struct ResponsePolicy<'a> {
 pub(crate) struct BackendPolicy<'a> {
     pub(crate) member: &'a Member,
     /// Decides whether another backend may be asked for a better response.
-    pub(crate) elsewhere: &'a Elsewhere<'a>,
+    pub(crate) other_backends: &'a OtherBackends<'a>,
     /// The pages that replace error responses; `None`: these are sent as they are.
     pub(crate) pages: Option<Pages<'a>>,
     /// The front's own cookie for the client. It is left out if a shared cache could store it for others.
@@ -71,7 +71,7 @@ impl<'a> ResponsePolicy<'a> {
             return Ok(None);
         };
         let retries = backend.member.settings.retries_status(head.status);
-        if retries && backend.elsewhere.may_decline(progress) {
+        if retries && backend.other_backends.may_decline(progress) {
             return Err(Declined(head.status));
         }
         let pages = backend.pages.as_ref();
@@ -90,7 +90,7 @@ impl<'a> ResponsePolicy<'a> {
         let Some(backend) = &self.backend else {
             return;
         };
-        if let Some(sticky) = &backend.elsewhere.upstream.sticky {
+        if let Some(sticky) = &backend.other_backends.upstream.sticky {
             backend.note_sessions(sticky, &head.headers, scene);
         }
         if let Some(passage) = self.passage {

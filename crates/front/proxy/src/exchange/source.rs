@@ -22,8 +22,8 @@ use http::StatusCode;
 use crate::config::BackendConfig;
 use crate::deadlines::Tick;
 use crate::exchange::compression::{Compression, CompressionOffer};
-use crate::exchange::elsewhere::Elsewhere;
 use crate::exchange::fields::body::FieldScope;
+use crate::exchange::other_backends::OtherBackends;
 use crate::exchange::progress::Progress;
 use crate::exchange::respond;
 use crate::exchange::scene::Scene;
@@ -55,7 +55,7 @@ pub(crate) struct Leased<'a, 'b> {
     /// The rules of the route, if it has any.
     pub(crate) rules: Option<&'a Rules>,
     /// Decides whether another backend may serve the request if this one is put out.
-    pub(crate) elsewhere: &'a Elsewhere<'a>,
+    pub(crate) other_backends: &'a OtherBackends<'a>,
     /// The entry that administrators see while the request is in flight.
     pub(crate) in_flight: Option<&'a Seen<'a>>,
 }
@@ -73,6 +73,7 @@ impl Leased<'_, '_> {
         of_route.unwrap_or(self.config.idle_body_timeout)
     }
 
+    /// See [`Source::check_silence`].
     fn check_silence(&self, moved: Tick, now: Tick, progress: &Progress) -> Option<Tick> {
         let Some(limit) = self.config.suspect_after else {
             return Some(Tick::NEVER);
@@ -85,7 +86,7 @@ impl Leased<'_, '_> {
         backend.note_silence();
         // A backend that was put out has no share of the requests.
         let is_out = backend.share() == 0;
-        if is_out && !self.lease.is_answered() && self.elsewhere.may_serve(progress) {
+        if is_out && !self.lease.is_answered() && self.other_backends.may_serve(progress) {
             return None;
         }
         Some(now + SILENCE_CHECK)
@@ -165,6 +166,7 @@ impl Answer {
         self.head.status
     }
 
+    /// The next event: the head, then the body if there is one, then the end.
     fn next(&mut self) -> Event {
         if !self.head_taken {
             self.head_taken = true;

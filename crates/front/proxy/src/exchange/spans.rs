@@ -36,6 +36,7 @@ pub(crate) fn begin(scene: Scene<'_>, site: &Site, head: &RequestHead) -> Option
     }
 }
 
+/// Does the work of [`begin`] if requests are traced.
 #[inline(never)]
 fn begin_traced(scene: Scene<'_>, site: &Site, head: &RequestHead) -> Option<Box<Trace>> {
     let config = site.trace.as_deref()?;
@@ -65,6 +66,7 @@ pub(crate) fn note_exchange(exchange: &Exchange<'_>, status: Option<StatusCode>)
     }
 }
 
+/// Makes the span of an exchange from what was logged of its request, and hands it over.
 #[inline(never)]
 fn add_exchange(exchange: &Exchange<'_>, trace: &Trace, began: Began, status: Option<StatusCode>) {
     let Some(request) = exchange.logged.as_ref().map(|logged| logged.line()) else {

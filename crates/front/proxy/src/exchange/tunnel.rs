@@ -135,6 +135,7 @@ impl<'a, 'c> Tunnel<'a, 'c> {
         poll_fn(|cx| self.poll(cx)).await
     }
 
+    /// Moves bytes both ways as long as any move; then frees buffers and waits for sockets and timeouts.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TunnelError>> {
         loop {
             let moved = self.poll_upload(cx)? | self.poll_download(cx)?;

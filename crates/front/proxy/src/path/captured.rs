@@ -53,6 +53,7 @@ impl Captures {
         text.map_or(b"", |text| text)
     }
 
+    /// Appends a captured text, with all bytes encoded but those that `is_plain` accepts.
     fn encode(&self, group: usize, is_plain: fn(u8) -> bool, text: &mut Vec<u8>) {
         for &byte in self.get(group) {
             match byte {

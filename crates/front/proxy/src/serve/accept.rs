@@ -63,7 +63,7 @@ impl Accepting {
                 self.acceptor = None;
                 listener.release();
                 let grace = GRACE_HANDED_OVER.min(limit / 4);
-                if timeout_at(began + grace, self.finish()).await.is_ok() {
+                if self.finish_by(began + grace).await {
                     // Without `end_grace`, which would end the grace of other workers' connections, too.
                     return;
                 }
@@ -84,15 +84,12 @@ impl Accepting {
         self.worker.deadlines().wake_all();
         // Tunnels last as long as exchanges may, and are then closed in order.
         let farewell = FAREWELL.min(limit / 8);
-        if timeout_at(began + limit - farewell, self.finish())
-            .await
-            .is_ok()
-        {
+        if self.finish_by(began + limit - farewell).await {
             return;
         }
         listener.drain().end_tunnels();
         self.worker.deadlines().wake_all();
-        if timeout_at(began + limit, self.finish()).await.is_err() {
+        if !self.finish_by(began + limit).await {
             tracing::warn!(
                 worker = self.worker.index(),
                 connections = self.connections.len(),
@@ -127,11 +124,14 @@ impl Accepting {
         }
     }
 
-    /// Waits until the last connection of this task is closed.
-    async fn finish(&mut self) {
-        while let Some(ended) = self.connections.join_next().await {
-            self.note_panic(&ended);
-        }
+    /// Waits until the last connection of this task is closed, at most until `end`. `false`: some are open.
+    async fn finish_by(&mut self, end: Instant) -> bool {
+        let finish = async {
+            while let Some(ended) = self.connections.join_next().await {
+                self.note_panic(&ended);
+            }
+        };
+        timeout_at(end, finish).await.is_ok()
     }
 
     /// Accepts every connection that is in the kernel's queue.
@@ -183,10 +183,8 @@ impl Accepting {
         let worker = &self.worker;
         if !proxied::is_believed(&self.listener, &incoming) {
             let reason = Reason::new(Culprit::Client, "proxy-untrusted");
-            if worker
-                .failure_log()
-                .is_news(reason.token(), worker.deadlines().now())
-            {
+            let log = worker.failure_log();
+            if log.is_news(reason.token(), worker.deadlines().now()) {
                 tracing::info!(
                     remote = %incoming.remote, %reason,
                     "the peer is not in `proxy_protocol_from`: connection closed; further ones are only counted"
@@ -234,7 +232,7 @@ impl Accepting {
         match acceptor.try_accept() {
             Ok(incoming) => self.serve(incoming),
             // A client that is left in the queue would wait until a timeout of its own.
-            Err(error) if shortage_of_descriptors(&error) => {
+            Err(error) if shortage(&error) == Some(Shortage::Descriptors) => {
                 reserve.refuse_one(acceptor);
                 self.worker.turn_away(Limit::Descriptors);
             }
@@ -274,10 +272,6 @@ async fn accept(acceptor: Option<&Acceptor>) -> io::Result<Incoming> {
         Some(acceptor) => acceptor.accept().await,
         None => std::future::pending().await,
     }
-}
-
-fn shortage_of_descriptors(error: &io::Error) -> bool {
-    shortage(error) == Some(Shortage::Descriptors)
 }
 
 /// How many connections are accepted before the event loop serves the others again.

@@ -346,7 +346,7 @@ async fn run(
     head: Result<Box<RequestHead>, StreamFault>,
     ended: bool,
 ) {
-    let _open = Open::begin(&session);
+    let _open = session.worker.counters().count_h2_stream();
     let deadline = session.worker.deadlines().join();
     deadline.attach().await;
     let scene = Scene {
@@ -385,22 +385,6 @@ async fn run(
 pub(crate) fn failure(fault: StreamFault) -> Failure {
     let status = fault.status().unwrap_or(StatusCode::BAD_REQUEST);
     Failure::new(Culprit::Client, status, fault.token())
-}
-
-/// Counts a stream as open until this is dropped.
-struct Open(Arc<Session>);
-
-impl Open {
-    fn begin(session: &Arc<Session>) -> Self {
-        session.worker.counters().h2_streams().increment();
-        Self(Arc::clone(session))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.worker.counters().h2_streams().decrement();
-    }
 }
 
 /// Counts and logs a panic of a stream's task, which ends only that stream.

@@ -123,5 +123,5 @@ const CALLS: [&str; 8] = [
     "answer_request(",
     "early(",
     "misdirected(",
-    "nobody(",
+    "unavailable(",
 ];

@@ -155,12 +155,8 @@ impl H2Stream {
     /// When the silence of the client of a tunnel began: at `at`, or when it last took bytes if that was later; see
     /// [`Turn::silence_since`].
     pub(crate) fn silent_since(&mut self, at: Tick, idle: Duration) -> Tick {
-        // The exchange that made the tunnel is over, so it waits for nothing.
-        let nothing = Waits {
-            writing: false,
-            reading: false,
-        };
-        self.share(nothing);
+        // The exchange that made the tunnel is over.
+        self.share(Waits::NONE);
         let mut line = self.session.line();
         let turn = Turn {
             due: 0,
@@ -444,10 +440,7 @@ impl H2Stream {
 
 impl Drop for H2Stream {
     fn drop(&mut self) {
-        self.share(Waits {
-            writing: false,
-            reading: false,
-        });
+        self.share(Waits::NONE);
         self.session.line().leave(self.id);
     }
 }

@@ -42,6 +42,7 @@ impl Handshake {
         Some(handshake)
     }
 
+    /// The handshake for a key that the front made (RFC 6455, section 4.2.2).
     fn of_key(key: &str) -> Self {
         let algorithm = &digest::SHA1_FOR_LEGACY_USE_ONLY;
         let digest = digest::digest(algorithm, format!("{key}{SUFFIX}").as_bytes());

@@ -108,6 +108,7 @@ fn value(
     }
 }
 
+/// A fact about the client as the value of an attribute; `None` if it is not known.
 fn client_value(fact: ClientFact, facts: AttributeFacts<'_>) -> Option<Bytes> {
     let identity = facts.sender.identity;
     Some(match fact {
@@ -118,6 +119,7 @@ fn client_value(fact: ClientFact, facts: AttributeFacts<'_>) -> Option<Bytes> {
     })
 }
 
+/// A fact about the client's TLS as the value of an attribute; `None` if it is not known.
 fn tls_value(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
     let text = match fact {
         TlsFact::Version => tls.version.name(),

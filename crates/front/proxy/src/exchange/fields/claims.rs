@@ -85,11 +85,7 @@ fn fold(name: &[u8]) -> Option<ArrayVec<u8, FOLDED_MAX>> {
     );
     // Another sign is left out, so that the letters behind it may be those of a claim.
     let has_other_sign = !first.is_ascii_alphanumeric() || !second.is_ascii_alphanumeric();
-    if is_beginning_of_claim || has_other_sign {
-        Some(letters(name).take(FOLDED_MAX).collect())
-    } else {
-        None
-    }
+    (is_beginning_of_claim || has_other_sign).then(|| letters(name).take(FOLDED_MAX).collect())
 }
 
 /// The letters and digits of a name, in lower case.

@@ -189,6 +189,7 @@ impl Values<'_> {
         }
     }
 
+    /// Writes a value that the template names: a field, a part of the query, or a cookie. Nothing if it is missing.
     fn write_named(&self, value: &NamedValue, text: &mut Vec<u8>) {
         let headers = &self.head.headers;
         match value {
@@ -215,6 +216,7 @@ impl Values<'_> {
         }
     }
 
+    /// Writes the value of a placeholder.
     fn write(&self, placeholder: Placeholder, text: &mut Vec<u8>) {
         let query = self.head.target.query.as_deref();
         let with_query = |path: &[u8], text: &mut Vec<u8>| {

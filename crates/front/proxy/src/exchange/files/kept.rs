@@ -63,6 +63,7 @@ fn choose_coding(
     body: &KeptBody,
     offer: &CompressionOffer<'_>,
 ) -> Option<(Coding, Bytes)> {
+    // Evaluated at most once for all codings, since `is_wanted_again` counts the request.
     let is_worth_it = LazyCell::new(|| !offer.is_head && body.coded().is_wanted_again());
     offer.choose(|coding| match body.coded().get(coding) {
         Some(coded) => Some(coded.clone()),

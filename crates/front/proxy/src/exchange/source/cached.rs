@@ -306,7 +306,7 @@ impl<'a> CachedSource<'a> {
             }
         };
         self.job.request.cache.tell(&mut headers, &cache_status);
-        // The cookie is for the session that the backend began for that request.
+        // The front's own cookie is for the client of that request.
         if let Some(cookie) = fill.cookie.as_ref().filter(|_| leads) {
             headers.append(SET_COOKIE, cookie);
         }

@@ -7,9 +7,9 @@ use crate::exchange::progress::Progress;
 use crate::exchange::retry::{self, Attempt, Retry, Stage};
 use crate::site::Upstream;
 
-/// The facts that decide whether an exchange may have another attempt.
+/// The facts that decide whether another backend of the upstream may serve an exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Elsewhere<'a> {
+pub(crate) struct OtherBackends<'a> {
     pub(crate) upstream: &'a Upstream,
     /// The indexes of the backends that were tried before the present one.
     pub(crate) tried: &'a [usize],
@@ -21,7 +21,7 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) held: bool,
 }
 
-impl Elsewhere<'_> {
+impl OtherBackends<'_> {
     /// Whether the request may be sent to another backend, and the retry budget allows it. The present backend is
     /// out, and no byte of a response has arrived.
     pub(crate) fn may_serve(&self, progress: &Progress) -> bool {
