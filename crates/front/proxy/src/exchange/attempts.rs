@@ -416,9 +416,7 @@ fn conclude(exchange: &mut Exchange<'_>, member: &Member, lease: Lease<'_>, bega
         logged.ended = Some(now);
     }
     if exchange.progress.replaced {
-        let reason = Reason::new(Culprit::Backend, "error-replaced");
-        exchange.scene.worker.count(reason);
-        exchange.reason = Some(reason);
+        exchange.note_reason(Reason::new(Culprit::Backend, "error-replaced"));
     }
 }
 

@@ -206,18 +206,8 @@ impl Tee {
         Self::new(cache, key, None, fill, request)
     }
 
-    /// A tee that copies a response fetched for readers, who join the fetch by `name`.
-    pub(crate) fn leading(
-        cache: &Cache,
-        key: CacheKey,
-        name: Bytes,
-        fill: Arc<Fill>,
-        request: TeeRequest,
-    ) -> Self {
-        Self::new(cache, key, Some(name), fill, request)
-    }
-
-    fn new(
+    /// A tee that copies a response fetched for readers, who join the fetch by `name`; `None`: see [`Self::beside`].
+    pub(crate) fn new(
         cache: &Cache,
         key: CacheKey,
         name: Option<Bytes>,
@@ -274,8 +264,8 @@ impl Tee {
             // The response goes to its own client only, which gets its cookies.
             storable::SetCookie::Store
         };
-        let date = crate::date::now();
-        let date = date.as_ref().map(|date| &date[..]);
+        let now_text = crate::date::now();
+        let date = now_text.as_ref().map(|date| &date[..]);
         object::clean(&mut headers, set_cookie, date);
         let is_kept = self.fill.begin(
             FillHead {
@@ -329,13 +319,13 @@ impl Tee {
             is_framed: facts.is_framed,
             arrived: now,
         };
-        let terms = storable::judge(
+        let judged = storable::judge(
             &self.request.facts(),
             &response,
             &config.freshness,
             config.set_cookie,
         );
-        let terms = terms.map_err(storable::Refusal::token)?;
+        let terms = judged.map_err(storable::Refusal::token)?;
         self.tags = tags::read(&head.headers).unwrap_or_default();
         let names = vary::names(&head.headers).map_err(|_| "vary")?;
         Ok(Audience {
@@ -423,8 +413,8 @@ impl Tee {
             arrived: now,
         };
         let request = self.request.facts();
-        let terms = storable::judge(&request, &response, &config.freshness, config.set_cookie);
-        let terms = terms.ok()?;
+        let judged = storable::judge(&request, &response, &config.freshness, config.set_cookie);
+        let terms = judged.ok()?;
         let age = freshness::initial_age(&headers, self.requested_at, now);
         object::clean(&mut headers, config.set_cookie, None);
         let stored_details = stored.head.details.as_deref();

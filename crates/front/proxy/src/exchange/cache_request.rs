@@ -223,12 +223,15 @@ fn cookies<'r>(request: &'r Outgoing<'_>) -> impl Iterator<Item = (&'r [u8], &'r
 
 /// Whether a request has a cookie that marks a session.
 fn has_session(config: &CacheConfig, upstream: &Upstream, request: &Outgoing<'_>) -> bool {
-    let mut names = cookies(request).map(|(name, _)| name);
-    names.any(|name| {
+    let sticky_cookies = match &upstream.sticky {
+        Some(sticky) => &sticky.config.cookies[..],
+        None => &[],
+    };
+    cookies(request).any(|(name, _)| {
         let mut patterns = config.session_cookies.iter();
-        let is_sticky = |cookies: &[String]| cookies.iter().any(|cookie| cookie.as_bytes() == name);
+        let mut sticky_names = sticky_cookies.iter();
         patterns.any(|pattern| matches(pattern, name))
-            || matches!(&upstream.sticky, Some(sticky) if is_sticky(&sticky.config.cookies))
+            || sticky_names.any(|sticky| sticky.as_bytes() == name)
     })
 }
 

@@ -191,13 +191,6 @@ struct CacheLookup<'q, 'a> {
     request: &'q CacheRequest<'a>,
 }
 
-/// The reader of a fetch that a request waits for, and the stale response to fall back on.
-struct FillWait<'f> {
-    reader: FillReader,
-    /// A stale response, to be sent if the fetch fails or takes too long.
-    stale: Option<&'f Found>,
-}
-
 impl<'a> CacheLookup<'_, 'a> {
     /// Serves a request from memory, or from a fetch that several requests share. `Continue`: a backend is to be asked
     /// for this request alone; the stale response may be used if that fails.
@@ -238,11 +231,8 @@ impl<'a> CacheLookup<'_, 'a> {
             let Some(reader) = self.join(exchange, known, stale.is_some()) else {
                 return ControlFlow::Continue(stale);
             };
-            let wait = FillWait {
-                reader,
-                stale: stale.as_ref(),
-            };
-            let failure = match self.wait_for(exchange, down, wait).await {
+            let waited = self.wait_for(exchange, down, reader, stale.as_ref()).await;
+            let failure = match waited {
                 Waited::Served => return ControlFlow::Break(Ok(())),
                 Waited::Alone => return ControlFlow::Continue(stale),
                 // The client cannot get another response.
@@ -260,7 +250,7 @@ impl<'a> CacheLookup<'_, 'a> {
                 return ControlFlow::Break(served);
             }
             if let Some(failure) = failure {
-                self.note(exchange, CacheResult::Miss, None, None);
+                note_cache(exchange, request.cache, CacheResult::Miss, None, None);
                 return ControlFlow::Break(Err(failure));
             }
             if rounds == ROUNDS_MAX {
@@ -283,7 +273,8 @@ impl<'a> CacheLookup<'_, 'a> {
     /// The failure for a client that accepts stored responses only, when there is none.
     fn refuse_fetch(self, exchange: &mut Exchange<'_>) -> Failure {
         let token = "only-if-cached";
-        self.note(exchange, CacheResult::Miss, Some(token), None);
+        let cache = self.request.cache;
+        note_cache(exchange, cache, CacheResult::Miss, Some(token), None);
         Failure::new(Culprit::Client, StatusCode::GATEWAY_TIMEOUT, token)
     }
 
@@ -305,7 +296,8 @@ impl<'a> CacheLookup<'_, 'a> {
         } else {
             CacheHook::Tell(cache, reason)
         }));
-        self.note(exchange, CacheResult::Bypass, Some(reason), None);
+        let cache = self.request.cache;
+        note_cache(exchange, cache, CacheResult::Bypass, Some(reason), None);
         self.try_backends(exchange, down).await
     }
 
@@ -327,7 +319,7 @@ impl<'a> CacheLookup<'_, 'a> {
         } else {
             CacheResult::Miss
         };
-        self.note(exchange, result, refusal, None);
+        note_cache(exchange, self.request.cache, result, refusal, None);
         served
     }
 
@@ -397,7 +389,7 @@ impl<'a> CacheLookup<'_, 'a> {
     fn tee(self, name: Bytes, fill: Arc<Fill>, entry: Option<&Entry>, has_stale: bool) -> Tee {
         let about = self.tee_request(Method::GET, RequestScope::Whole);
         let key = self.request.key.clone();
-        let mut tee = Tee::leading(self.request.cache, key, name, fill, about);
+        let mut tee = Tee::new(self.request.cache, key, Some(name), fill, about);
         // The backend may confirm a stored response that has a validator, instead of sending it again.
         let can_be_validated = |object: &&Arc<Object>| {
             let fields = &object.head.fields;
@@ -416,14 +408,15 @@ impl<'a> CacheLookup<'_, 'a> {
         background.order(|worker| fetch::run(worker, order))
     }
 
-    /// Sends the response that another task receives, as it arrives.
+    /// Sends the response that another task receives, as it arrives. `stale` is sent instead if that fails or takes too
+    /// long.
     async fn wait_for(
         self,
         exchange: &mut Exchange<'a>,
         down: &mut Downstream<'_>,
-        wait: FillWait<'_>,
+        reader: FillReader,
+        stale: Option<&Found>,
     ) -> Waited {
-        let FillWait { reader, stale } = wait;
         let leads = reader.leads;
         let config = &self.request.cache.config;
         let patience = if stale.is_some() {
@@ -445,18 +438,14 @@ impl<'a> CacheLookup<'_, 'a> {
             outgoing: self.outgoing,
             outcome: &outcome,
         };
-        let source = CachedSource::awaited(job, reader, patience, stale.is_some());
-        let source = Source::Cached(Box::new(source));
+        let cached = CachedSource::awaited(job, reader, patience, stale.is_some());
+        let source = Source::Cached(Box::new(cached));
         let takes_interims = version::has_chunks(self.outgoing.head.version);
         let relayed = own_response::relay(exchange, down, takes_interims, source).await;
         if let Some((result, age)) = outcome.get() {
             let is_stored = result != CacheResult::Miss && result != CacheResult::Uncacheable;
-            self.note(
-                exchange,
-                result,
-                outcome.refusal(),
-                is_stored.then_some(age),
-            );
+            let (reason, age) = (outcome.refusal(), is_stored.then_some(age));
+            note_cache(exchange, self.request.cache, result, reason, age);
         }
         if leads {
             self.note_fetch(exchange, &fill);
@@ -490,17 +479,6 @@ impl<'a> CacheLookup<'_, 'a> {
         exchange.attempts.member = facts
             .member
             .and_then(|index| self.upstream.members.get(index));
-    }
-
-    /// Counts the cache's result, and notes it for the log.
-    fn note(
-        self,
-        exchange: &mut Exchange<'_>,
-        result: CacheResult,
-        reason: Option<&'static str>,
-        age: Option<u32>,
-    ) {
-        note_cache(exchange, self.request.cache, result, reason, age);
     }
 
     /// The key by which requests share one fetch: the cache key and, if the stored response has `Vary`, the request's
@@ -544,9 +522,8 @@ fn note_cache(
         counts.reason(result, reason);
     }
     if let Some(logged) = &mut exchange.logged {
-        let result = result.name();
         logged.cache = Some(CacheLine {
-            result,
+            result: result.name(),
             reason,
             age,
         });

@@ -73,7 +73,7 @@ impl<'s> PreflightAnswer<'s> {
             Some(method) => routes.announced(Wanted { method, ..wanted }, path),
             None => Vec::new(),
         };
-        // First the one that the announced request gets if it has none of the fields and cookies that lead to the others.
+        // First the one that the announced request gets if its fields and cookies lead to none of the others.
         let mut announced = indices.iter().rev().map(|&index| &routes.routes()[index]);
         let mut concerned = announced.clone().chain(own);
         let (route, config) = concerned.find_map(|route| Some((route, config_of(route)?)))?;

@@ -56,15 +56,13 @@ pub(crate) async fn serve<'a>(
     down: &mut Downstream<'_>,
     request: FilesRequest<'a>,
 ) -> Result<After, Forward<'a>> {
-    let reason = |token| Reason::new(Culprit::Client, token);
     Ok(match find_file(exchange, down, &request).await {
         FileEnd::Send(opened) => send_file(exchange, down, *opened).await,
         FileEnd::NotModified(fields) => {
             own_response::send(exchange, down, Answer::not_modified(fields)).await
         }
         FileEnd::Page(status, fields, token) => {
-            exchange.scene.worker.count(reason(token));
-            exchange.reason = Some(reason(token));
+            exchange.note_reason(Reason::new(Culprit::Client, token));
             let answer = own_response::page(exchange, status).with(fields);
             own_response::send(exchange, down, answer).await
         }
@@ -165,7 +163,7 @@ async fn prepare<'a>(
     }
     let (head, config) = (request.head(), request.directory.config());
     let response = FileResponse::new(&head.method, &head.headers, &file, config);
-    let mut sending = match sending(response) {
+    let mut sending = match to_sending(response) {
         Ok(sending) => sending,
         Err(end) => return Some(end),
     };
@@ -272,7 +270,7 @@ async fn load(
 }
 
 /// What is sent of a file. `Err`: the response has no bytes of the file.
-fn sending(response: FileResponse) -> Result<FileSending, FileEnd> {
+fn to_sending(response: FileResponse) -> Result<FileSending, FileEnd> {
     let page = |status, fields, token| Err(FileEnd::Page(status, fields, token));
     match response {
         FileResponse::Send(sending) => Ok(sending),

@@ -102,7 +102,7 @@ pub(crate) struct BackendEnd<'b> {
 
 /// The purpose for which a request is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wishes<'s> {
+pub(crate) struct RequestPurpose<'s> {
     pub(crate) upstream: &'s Upstream,
     /// The protocol of the tunnel that the client wants and the route allows. Such a request is sent over HTTP even to
     /// AJP backends.
@@ -117,24 +117,24 @@ impl<'s> Outgoing<'s> {
     pub(crate) fn new(
         grounds: &Grounds<'s>,
         sender: &Sender,
-        wishes: Wishes<'s>,
+        purpose: RequestPurpose<'s>,
         mut head: Box<RequestHead>,
         path: NormalPath,
     ) -> Result<Box<Self>, Failure> {
         let (site, client) = (grounds.site, grounds.peer);
         let Sender { peer, identity } = *sender;
-        let sticky = wishes.upstream.sticky.as_ref();
+        let sticky = purpose.upstream.sticky.as_ref();
         let own_cookie = sticky.and_then(|sticky| sticky.own_cookie.as_ref());
         let own = own_cookie.and_then(|cookie| cookie.take(&mut head.headers));
-        let mut withheld = wishes.is_cached.then(Fields::new);
+        let mut withheld = purpose.is_cached.then(Fields::new);
         let underscored = clean(&mut head, grounds, peer.trusted, &mut withheld)?;
-        let over_http = wishes.upstream.wants_forwarded_fields() || wishes.upgrade.is_some();
+        let over_http = purpose.upstream.wants_forwarded_fields() || purpose.upgrade.is_some();
         // A backend over AJP gets no `X-Forwarded-Host`: it sees the host that the proxy was asked for.
         if !over_http && let Some(asked) = forwarded::asked_of_proxy(sender, &head) {
             head.authority = Some(asked);
         }
         let host = settle_host(&mut head, client);
-        let attributes = wishes.upstream.config().attributes.as_ref().map(|wanted| {
+        let attributes = purpose.upstream.config().attributes.as_ref().map(|wanted| {
             let authority = head.authority.as_ref();
             let facts = AttributeFacts {
                 sender: *sender,
@@ -171,7 +171,7 @@ impl<'s> Outgoing<'s> {
             withheld: withheld.filter(|fields| !fields.is_empty()).map(Box::new),
             filled: Box::default(),
             own_fields: Some(own_fields),
-            upgrade: wishes.upgrade,
+            upgrade: purpose.upgrade,
             given_id,
             dropped: (underscored > 0)
                 .then(|| Reason::new(Culprit::Client, "underscore-field-dropped")),
@@ -435,8 +435,10 @@ impl<'s> Outgoing<'s> {
             headers: own_headers.as_ref().unwrap_or(&self.head.headers),
             body: self.head.body,
         };
-        let attributes = self.attributes.as_ref();
-        let attributes = attributes.map(|attributes| attributes.for_ajp());
+        let attributes = match &self.attributes {
+            Some(attributes) => attributes.for_ajp(),
+            None => Vec::new(),
+        };
         let authority = match called {
             Some(called) => Some(&called.authority),
             None => self.head.authority.as_ref(),
@@ -454,7 +456,7 @@ impl<'s> Outgoing<'s> {
             activation: told.activation,
             tls: self.client.tls_facts(),
             certificate_chain: self.certificate_chain,
-            attributes: attributes.as_deref().unwrap_or_default(),
+            attributes: &attributes,
         };
         act(&request, &client)
     }

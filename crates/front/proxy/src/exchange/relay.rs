@@ -569,14 +569,14 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             // The backend has refused the request and does not need the rest of its body.
             self.down.abandon_upload();
         }
-        let scope = || {
+        let source_scope = || {
             if self.progress.replaced {
                 FieldScope::OwnPage
             } else {
                 self.source.field_scope()
             }
         };
-        self.terms.policy.edit(head, self.scene, scope);
+        self.terms.policy.edit(head, self.scene, source_scope);
         if has_body && let Some(offer) = self.terms.policy.compression() {
             self.compress(offer, head);
         }

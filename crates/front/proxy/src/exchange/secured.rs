@@ -18,8 +18,7 @@ pub(crate) fn is_challenge(path: &[u8]) -> bool {
 /// The file with the answer to a challenge (RFC 8555, section 8.3). `None` if the path names no
 /// token.
 pub(crate) fn challenge_file(webroot: &Path, path: &[u8]) -> Option<PathBuf> {
-    let token = path.strip_prefix(CHALLENGES)?;
-    let token = std::str::from_utf8(token).ok()?;
+    let token = std::str::from_utf8(path.strip_prefix(CHALLENGES)?).ok()?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if token.is_empty() || token.len() > TOKEN_MAX || !token.bytes().all(is_allowed) {
         return None;

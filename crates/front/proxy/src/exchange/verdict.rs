@@ -33,7 +33,7 @@ use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
 use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
 use crate::exchange::limit_keys::{self, LimitKey};
-use crate::exchange::outgoing::{Outgoing, Wishes};
+use crate::exchange::outgoing::{Outgoing, RequestPurpose};
 use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
@@ -438,8 +438,8 @@ impl<'s> Case<'_, 's> {
 
     /// The upstream with this index; before it the files of the route, if a file may answer.
     fn upstream(&self, index: usize, rules: Option<&'s Rules>, head: &RequestHead) -> Target<'s> {
-        let files = rules.and_then(Rules::files);
-        let files = files.filter(|_| may_be_file(rules, head));
+        let directory = rules.and_then(Rules::files);
+        let files = directory.filter(|_| may_be_file(rules, head));
         Target::Upstream(&self.grounds.site.upstreams[index], files)
     }
 
@@ -475,18 +475,18 @@ impl<'s> Case<'_, 's> {
         if compression.is_some() {
             compression::strengthen(&mut head.headers);
         }
-        let wishes = Wishes {
+        let purpose = RequestPurpose {
             upstream,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
             is_cached: rules.and_then(Rules::cache).is_some(),
         };
         // A request that changes something also makes what the siblings have stored invalid.
-        let siblings = if wishes.is_cached && cache_request::changes(&head.method) {
-            self.siblings(route, wishes, &head, &path)
+        let siblings = if purpose.is_cached && cache_request::changes(&head.method) {
+            self.siblings(route, purpose, &head, &path)
         } else {
             Vec::new()
         };
-        let mut outgoing = match Outgoing::new(self.grounds, self.sender, wishes, head, path) {
+        let mut outgoing = match Outgoing::new(self.grounds, self.sender, purpose, head, path) {
             Ok(outgoing) => outgoing,
             Err(failure) => return self.refuse(route, failure),
         };
@@ -548,11 +548,10 @@ impl<'s> Case<'_, 's> {
         head: Box<RequestHead>,
     ) -> Verdict<'s> {
         let Paths { sent, path } = paths;
-        let passage = self.own_passage(route, Some(&path), &head);
-        let passage = passage.zip(rules_of(route)).map(|(mut passage, rules)| {
+        let mut passage = self.own_passage(route, Some(&path), &head);
+        if let (Some(passage), Some(rules)) = (&mut passage, rules_of(route)) {
             passage.compression = self.compression(rules, &head);
-            passage
-        });
+        }
         let without_file = WithoutFile::NotFound(head);
         let request = FilesRequest::new(directory, sent, path.forward, without_file);
         self.verdict(route, passage, Decision::Files(request))

@@ -167,7 +167,7 @@ impl Accepting {
                 Ok(client) => client,
                 Err(error) => {
                     tracing::error!(%error, "cannot begin TLS");
-                    return self.count_failure("tls-handshake");
+                    return worker.count(Reason::new(Culprit::Front, "tls-handshake"));
                 }
             };
         }
@@ -240,11 +240,6 @@ impl Accepting {
         }
     }
 
-    fn count_failure(&self, token: &'static str) {
-        let reason = Reason::new(Culprit::Front, token);
-        self.worker.count(reason);
-    }
-
     fn warn(&mut self, error: &io::Error) {
         let now = Instant::now();
         if self.warned.is_none_or(|last| now >= last + WARN_PERIOD) {
@@ -261,7 +256,7 @@ impl Accepting {
         if let Err(error) = ended
             && error.is_panic()
         {
-            self.count_failure("panic");
+            self.worker.count(Reason::new(Culprit::Front, "panic"));
             tracing::error!(%error, "a connection's task panicked");
         }
     }

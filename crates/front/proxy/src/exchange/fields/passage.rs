@@ -114,9 +114,12 @@ pub(crate) struct RequestedUrl {
 impl RequestedUrl {
     pub(crate) fn new(sender: &Sender, local: SocketAddr, head: &RequestHead) -> Self {
         let asked = forwarded::asked_of_proxy(sender, head).or_else(|| head.authority.clone());
-        let local = || Bytes::from(local.to_string());
+        let authority = match asked {
+            Some(asked) => asked.to_bytes(),
+            None => Bytes::from(local.to_string()),
+        };
         Self {
-            authority: asked.map_or_else(local, |asked| asked.to_bytes()),
+            authority,
             client: sender.identity,
         }
     }

@@ -113,9 +113,9 @@ impl Site<'_> {
             return None;
         };
         // The configuration has an IPv6 address without brackets.
-        let host = host.strip_prefix(b"[").unwrap_or(host);
-        let host = host.strip_suffix(b"]").unwrap_or(host);
-        own.as_bytes().eq_ignore_ascii_case(host).then_some(*port)
+        let bare = host.strip_prefix(b"[").unwrap_or(host);
+        let bare = bare.strip_suffix(b"]").unwrap_or(bare);
+        own.as_bytes().eq_ignore_ascii_case(bare).then_some(*port)
     }
 
     /// The cookie with a path and domain that the client can use; `None` if it does not change.
@@ -160,8 +160,10 @@ impl Site<'_> {
 
     /// Whether the domain of a cookie is one of the backend's names, which is not the host that the client asked for.
     fn is_own_domain(&self, domain: &[u8]) -> bool {
-        let host = domain.strip_prefix(b".").unwrap_or(domain);
-        let host = host.to_ascii_lowercase();
+        let host = domain
+            .strip_prefix(b".")
+            .unwrap_or(domain)
+            .to_ascii_lowercase();
         let asked = Authority::parse(&Bytes::copy_from_slice(self.authority));
         if asked.is_ok_and(|asked| asked.host[..] == host[..]) {
             return false;

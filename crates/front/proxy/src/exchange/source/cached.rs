@@ -62,8 +62,8 @@ impl CacheOutcome {
 
     /// The cache's result, and the age of the response in seconds; `None` until the head is known.
     pub(crate) fn get(&self) -> Option<(CacheResult, u32)> {
-        let result = usize::from(self.result.load(Ordering::Relaxed));
-        let result = CacheResult::ALL.get(result)?;
+        let index = usize::from(self.result.load(Ordering::Relaxed));
+        let result = CacheResult::ALL.get(index)?;
         Some((*result, self.age.load(Ordering::Relaxed)))
     }
 

@@ -5,17 +5,17 @@ use catamaran_message::RequestHead;
 
 use super::{Case, rules_of};
 use crate::exchange::cache_request::SiblingRequest;
-use crate::exchange::outgoing::{Outgoing, Wishes};
+use crate::exchange::outgoing::{Outgoing, RequestPurpose};
 use crate::path::NormalPath;
 use crate::site::route::{Action, Route};
 
 impl<'s> Case<'_, 's> {
-    /// The request as each upstream of a split route would get it, without that of `wishes`. The requests differ by the
+    /// The request as each upstream of a split route would get it, without that of `purpose`. The requests differ by the
     /// protocol and the attributes of the upstream. Empty if the route is not split.
     pub(super) fn siblings(
         &self,
         route: Option<&'s Route>,
-        wishes: Wishes<'s>,
+        purpose: RequestPurpose<'s>,
         head: &RequestHead,
         path: &NormalPath,
     ) -> Vec<SiblingRequest<'s>> {
@@ -26,17 +26,17 @@ impl<'s> Case<'_, 's> {
         let mut siblings = Vec::new();
         for index in site.routes.split(split).upstreams() {
             let upstream = &*site.upstreams[index];
-            if std::ptr::eq(upstream, wishes.upstream) {
+            if std::ptr::eq(upstream, purpose.upstream) {
                 continue;
             }
-            let sibling_wishes = Wishes {
+            let sibling_purpose = RequestPurpose {
                 upstream,
                 // No response in a tunnel is stored.
                 upgrade: None,
                 is_cached: true,
             };
             let (head, path) = (Box::new(head.clone()), path.clone());
-            let made = Outgoing::new(self.grounds, self.sender, sibling_wishes, head, path);
+            let made = Outgoing::new(self.grounds, self.sender, sibling_purpose, head, path);
             let Ok(mut outgoing) = made else {
                 // The chosen upstream refuses the same request, so it is not sent at all.
                 continue;
