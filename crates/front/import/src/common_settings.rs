@@ -1,8 +1,6 @@
 //! Settings that all routes share and the written file states once: response header fields and
 //! error pages.
 
-use std::collections::BTreeMap;
-
 use crate::plan::{Action, Fields, Keys};
 use crate::routes::{Route, RouteGroup, outcome};
 
@@ -17,57 +15,48 @@ impl CommonSettings {
     /// Collects the fields and pages that all routes of `groups` have alike; empty if there are fewer than two
     /// routes.
     pub(crate) fn new(groups: &[RouteGroup]) -> Self {
-        let routes = || groups.iter().flat_map(|it| it.routes.iter());
-        let mut shared = Self::default();
-        let (Some(first), Some(_)) = (routes().next(), routes().nth(1)) else {
-            return shared;
+        let routes = || groups.iter().flat_map(|group| group.routes.iter());
+        let (Some(first_route), Some(_)) = (routes().next(), routes().nth(1)) else {
+            return Self::default();
         };
-        let first = &first.rule.settings.response_fields;
-        let all = |has: &dyn Fn(&Fields) -> bool| {
-            routes().all(|it| has(&it.rule.settings.response_fields))
+        let first = &first_route.rule.settings.response_fields;
+        // A field that a route changes twice depends on the order of both changes.
+        let is_common = |name: &str, has_change: &dyn Fn(&Fields) -> bool| {
+            routes().all(|route| {
+                let fields = &route.rule.settings.response_fields;
+                has_change(fields) && fields.mentions(name) == 1
+            })
         };
+        let mut response_fields = Fields::default();
         for (name, value) in &first.set {
-            if all(&|it| it.set.get(name) == Some(value) && it.mentions(name) == 1) {
-                shared
-                    .response_fields
-                    .set
-                    .insert(name.clone(), value.clone());
+            if is_common(name, &|fields| fields.set.get(name) == Some(value)) {
+                response_fields.set.insert(name.clone(), value.clone());
             }
         }
         for (name, value) in &first.add {
-            if all(&|it| it.add.get(name) == Some(value) && it.mentions(name) == 1) {
-                shared
-                    .response_fields
-                    .add
-                    .insert(name.clone(), value.clone());
+            if is_common(name, &|fields| fields.add.get(name) == Some(value)) {
+                response_fields.add.insert(name.clone(), value.clone());
             }
         }
         for name in &first.remove {
-            if all(&|it| it.remove.contains(name) && it.mentions(name) == 1) {
-                shared.response_fields.remove.push(name.clone());
+            if is_common(name, &|fields| fields.remove.contains(name)) {
+                response_fields.remove.push(name.clone());
             }
         }
-        shared.pages = pages(routes().filter(|it| shows_pages(it)));
-        shared
+        Self {
+            response_fields,
+            pages: pages(routes().filter(|route| shows_pages(route))),
+        }
     }
 
     /// The fields of `own` that are not among the common settings, so that the route's own table must have them.
     pub(crate) fn fields_left(&self, own: &Fields) -> Fields {
-        let left = |own: &BTreeMap<String, String>, shared: &BTreeMap<String, String>| {
-            let is_left = |it: &(&String, &String)| !shared.contains_key(it.0);
-            let left = own.iter().filter(is_left);
-            left.map(|(name, value)| (name.clone(), value.clone()))
-                .collect()
-        };
-        let removed = own.remove.iter();
-        Fields {
-            remove: removed
-                .filter(|it| !self.response_fields.remove.contains(it))
-                .cloned()
-                .collect(),
-            set: left(&own.set, &self.response_fields.set),
-            add: left(&own.add, &self.response_fields.add),
-        }
+        let common = &self.response_fields;
+        let mut left = own.clone();
+        left.remove.retain(|name| !common.remove.contains(name));
+        left.set.retain(|name, _| !common.set.contains_key(name));
+        left.add.retain(|name, _| !common.add.contains_key(name));
+        left
     }
 
     /// The pages of `own` that are not among the common settings, so that the route's own table must have them.
@@ -91,11 +80,11 @@ fn pages<'r>(routes: impl Iterator<Item = &'r Route>) -> Keys {
         let own = &route.rule.settings.pages;
         match &mut shared {
             None => {
-                let mut all = own.clone();
-                all.remove(REPLACE_ERRORS);
-                shared = Some(all);
+                let mut pages = own.clone();
+                pages.remove(REPLACE_ERRORS);
+                shared = Some(pages);
             }
-            Some(shared) => shared.retain(|name, value| own.get(name) == Some(value)),
+            Some(pages) => pages.retain(|name, value| own.get(name) == Some(value)),
         }
     }
     shared.unwrap_or_default()
@@ -106,6 +95,7 @@ pub(crate) const REPLACE_ERRORS: &str = "replace_errors";
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::rc::Rc;
 
     use super::*;

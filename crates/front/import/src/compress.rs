@@ -3,7 +3,7 @@
 use catamaran_proxy::config::MediaPattern;
 
 use crate::directive::Directive;
-use crate::ledger::{Ledger, Weight};
+use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
 use crate::plan::Keys;
 use crate::toml_text::{quoted, quoted_list};
@@ -15,32 +15,33 @@ pub(crate) fn of_nginx<'d>(
     ledger: &mut Ledger,
 ) -> Keys {
     let mut keys = Keys::new();
-    let gzip = find("gzip");
-    if let Some(gzip) = gzip {
-        ledger.mapped(gzip.id);
-    }
-    if gzip.is_none_or(|it| it.word(0) != "on") {
+    let Some(gzip) = find("gzip") else {
+        return keys;
+    };
+    ledger.mapped(gzip.id);
+    if gzip.word(0) != "on" {
         return keys;
     }
     keys.insert("compress".to_owned(), quoted("gzip"));
-    let types = find("gzip_types");
-    if let Some(types) = types {
+    let mut listed: &[String] = &[];
+    if let Some(types) = find("gzip_types") {
         ledger.mapped(types.id);
+        listed = &types.words;
     }
-    let listed = types.map(|it| &it.words[..]).unwrap_or_default();
-    if !listed.iter().any(|it| it == "*") {
-        let all = std::iter::once("text/html").chain(listed.iter().map(String::as_str));
-        keys.extend(media_types(all));
+    // With `*`, the front's own list of types applies.
+    if !listed.iter().any(|media_type| media_type == "*") {
+        // nginx compresses HTML whatever the list has.
+        let types = std::iter::once("text/html").chain(listed.iter().map(String::as_str));
+        keys.extend(media_types(types));
     }
     keys.insert("compress_min".to_owned(), NGINX_MIN.to_owned());
-    if let Some(least) = find("gzip_min_length") {
-        let bytes = number(least.word(0)).filter(|it| *it <= MIN_MAX);
-        match bytes {
+    if let Some(minimum) = find("gzip_min_length") {
+        match number(minimum.word(0)).filter(|bytes| *bytes <= MIN_MAX) {
             Some(bytes) => {
                 keys.insert("compress_min".to_owned(), bytes.to_string());
-                ledger.mapped(least.id);
+                ledger.mapped(minimum.id);
             }
-            None => ledger.dropped(least.id, "it is not a length; the default applies"),
+            None => ledger.dropped(minimum.id, "it is not a length; the default applies"),
         }
     }
     keys
@@ -53,30 +54,23 @@ pub(crate) fn of_httpd<'d>(
 ) -> Keys {
     let mut keys = Keys::new();
     let mut types: Vec<&str> = Vec::new();
-    let mut takes_all = false;
+    let mut has_filter_of_all = false;
     for directive in directives {
         let upper = directive.word(0).to_ascii_uppercase();
         let mut filters = upper.split(';');
-        let is_by_type = directive.name == "addoutputfilterbytype";
         let compresses = filters.any(|it| matches!(it, "DEFLATE" | "BROTLI_COMPRESS"));
         match directive.name.as_str() {
-            "addoutputfilterbytype" | "setoutputfilter" | "addoutputfilter" if compresses => {
+            "addoutputfilterbytype" if compresses => {
                 ledger.mapped(directive.id);
                 keys.insert("compress".to_owned(), quoted("gzip"));
-                takes_all |= !is_by_type;
-                types.extend(
-                    directive
-                        .words
-                        .iter()
-                        .skip(1)
-                        .map(String::as_str)
-                        .filter(|_| is_by_type),
-                );
-                if !is_by_type {
-                    let place = ledger.place(directive.id).clone();
-                    let text = "texts are compressed (`compress_types`), and no images or archives";
-                    ledger.say(Weight::Note, Some(place), text);
-                }
+                types.extend(directive.words.iter().skip(1).map(String::as_str));
+            }
+            "setoutputfilter" | "addoutputfilter" if compresses => {
+                ledger.mapped(directive.id);
+                keys.insert("compress".to_owned(), quoted("gzip"));
+                has_filter_of_all = true;
+                let text = "texts are compressed (`compress_types`), and no images or archives";
+                ledger.note(directive.id, text);
             }
             name if name.starts_with("deflate") || name.starts_with("brotli") => {
                 ledger.dropped(directive.id, "the front compresses by settings of its own");
@@ -90,7 +84,8 @@ pub(crate) fn of_httpd<'d>(
             _ => {}
         }
     }
-    if !takes_all {
+    // For a filter of all responses, the front's own list of types applies.
+    if !has_filter_of_all {
         keys.extend(media_types(types));
     }
     keys
@@ -98,19 +93,14 @@ pub(crate) fn of_httpd<'d>(
 
 /// Whether a `SetEnvIf` sets only variables that mod_deflate or mod_brotli reads.
 fn is_about_compression(directive: &Directive) -> bool {
-    let mut variables = directive.words.iter().skip(2).peekable();
-    variables.peek().is_some()
-        && variables.all(|it| {
-            let name = it
-                .trim_start_matches('!')
-                .split('=')
-                .next()
-                .unwrap_or_default();
-            matches!(
-                name,
-                "no-gzip" | "dont-vary" | "gzip-only-text/html" | "force-gzip" | "no-brotli"
-            )
-        })
+    // The words before the variables are what is tested, and the expression.
+    let variables = directive.words.get(2..).unwrap_or_default();
+    let is_read_by_them = |variable: &String| {
+        let bare = variable.trim_start_matches('!');
+        let name = bare.split_once('=').map_or(bare, |(name, _)| name);
+        COMPRESSION_VARIABLES.contains(&name)
+    };
+    !variables.is_empty() && variables.iter().all(is_read_by_them)
 }
 
 /// The key `compress_types` and its value, from those media types that the front supports.
@@ -124,6 +114,15 @@ fn media_types<'t>(types: impl IntoIterator<Item = &'t str>) -> Option<(String, 
     }
     (!found.is_empty()).then(|| ("compress_types".to_owned(), quoted_list(found)))
 }
+
+/// The variables that mod_deflate and mod_brotli read.
+const COMPRESSION_VARIABLES: [&str; 5] = [
+    "no-gzip",
+    "dont-vary",
+    "gzip-only-text/html",
+    "force-gzip",
+    "no-brotli",
+];
 
 /// The length in bytes from which on nginx compresses if `gzip_min_length` is not set.
 const NGINX_MIN: &str = "20";

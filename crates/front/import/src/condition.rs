@@ -76,11 +76,11 @@ impl Condition {
     /// A condition that holds where all of these do, simplified.
     pub(crate) fn all(conditions: impl IntoIterator<Item = Self>) -> Self {
         let mut parts: Vec<Self> = Vec::new();
-        for it in conditions {
-            match it {
+        for condition in conditions {
+            match condition {
                 Self::Never => return Self::Never,
                 Self::Always => {}
-                it => parts.push(it),
+                other => parts.push(other),
             }
         }
         match parts.len() {
@@ -93,11 +93,11 @@ impl Condition {
     /// A condition that holds where any of these does, simplified.
     pub(crate) fn any(conditions: impl IntoIterator<Item = Self>) -> Self {
         let mut parts: Vec<Self> = Vec::new();
-        for it in conditions {
-            match it {
+        for condition in conditions {
+            match condition {
                 Self::Always => return Self::Always,
                 Self::Never => {}
-                it => parts.push(it),
+                other => parts.push(other),
             }
         }
         match parts.len() {
@@ -109,13 +109,15 @@ impl Condition {
 
     /// The opposite of this condition if `negated`, else the condition itself.
     pub(crate) fn negated_if(self, negated: bool) -> Self {
-        match (self, negated) {
-            (it, false) => it,
-            (Self::Always, true) => Self::Never,
-            (Self::Never, true) => Self::Always,
-            (Self::Unsaid, true) => Self::Unsaid,
-            (Self::Not(inner), true) => *inner,
-            (it, true) => Self::Not(Box::new(it)),
+        if !negated {
+            return self;
+        }
+        match self {
+            Self::Always => Self::Never,
+            Self::Never => Self::Always,
+            Self::Unsaid => Self::Unsaid,
+            Self::Not(inner) => *inner,
+            other => Self::Not(Box::new(other)),
         }
     }
 
@@ -128,8 +130,8 @@ impl Condition {
             Self::Scheme(only) => Some(*only == scheme),
             Self::Host(test) => test.holds(host),
             Self::Not(inner) => inner.holds(scheme, host).map(|it| !it),
-            Self::All(parts) => joined(parts.iter().map(|it| it.holds(scheme, host)), false),
-            Self::Any(parts) => joined(parts.iter().map(|it| it.holds(scheme, host)), true),
+            Self::All(parts) => joined(parts.iter().map(|part| part.holds(scheme, host)), false),
+            Self::Any(parts) => joined(parts.iter().map(|part| part.holds(scheme, host)), true),
         }
     }
 
@@ -178,13 +180,13 @@ impl Condition {
     }
 }
 
-/// Joins answers by "and" (`decides` is `false`) or by "or" (`decides` is `true`): one answer that equals `decides`
+/// Joins answers by "and" (`decisive` is `false`) or by "or" (`decisive` is `true`): one answer that equals `decisive`
 /// is the result. `None` stands for an unknown answer.
-fn joined(answers: impl Iterator<Item = Option<bool>>, decides: bool) -> Option<bool> {
-    let mut result = Some(!decides);
+fn joined(answers: impl Iterator<Item = Option<bool>>, decisive: bool) -> Option<bool> {
+    let mut result = Some(!decisive);
     for answer in answers {
         match answer {
-            Some(it) if it == decides => return Some(decides),
+            Some(known) if known == decisive => return Some(decisive),
             Some(_) => {}
             None => result = None,
         }
@@ -193,109 +195,130 @@ fn joined(answers: impl Iterator<Item = Option<bool>>, decides: bool) -> Option<
 }
 
 impl HostTest {
+    /// Whether the hosts of a class pass the test; `None` if only some of them may.
     fn holds(&self, host: HostClass<'_>) -> Option<bool> {
-        match (self, host) {
-            (Self::Is(text), HostClass::Name(name)) => Some(name == text),
-            (Self::Is(_), _) => Some(false),
-            (Self::Starts(text), HostClass::Name(name)) => Some(name.starts_with(text.as_str())),
-            (Self::Ends(text), HostClass::Name(name)) => Some(name.ends_with(text.as_str())),
-            (Self::Has(text), HostClass::Name(name)) => Some(name.contains(text.as_str())),
-            (Self::Ends(text), HostClass::Below(end)) => {
-                if end.ends_with(text.as_str()) {
-                    Some(true)
-                } else {
-                    (!text.ends_with(end)).then_some(false)
-                }
-            }
-            (Self::Has(text), HostClass::Below(end)) => end.contains(text.as_str()).then_some(true),
-            (Self::Starts(_), HostClass::Below(_)) | (_, HostClass::Other) => None,
+        match host {
+            HostClass::Name(name) => Some(match self {
+                Self::Is(text) => name == text,
+                Self::Starts(text) => name.starts_with(text.as_str()),
+                Self::Ends(text) => name.ends_with(text.as_str()),
+                Self::Has(text) => name.contains(text.as_str()),
+            }),
+            HostClass::Below(end) => match self {
+                // Both other classes are without the names that conditions test.
+                Self::Is(_) => Some(false),
+                Self::Ends(text) if end.ends_with(text.as_str()) => Some(true),
+                // The names with the longer ending are some of those below `end`.
+                Self::Ends(text) if text.ends_with(end) => None,
+                Self::Ends(_) => Some(false),
+                Self::Has(text) if end.contains(text.as_str()) => Some(true),
+                Self::Has(_) | Self::Starts(_) => None,
+            },
+            HostClass::Other => match self {
+                Self::Is(_) => Some(false),
+                Self::Starts(_) | Self::Ends(_) | Self::Has(_) => None,
+            },
         }
     }
 }
 
-/// Turns a test of the port into a condition on the scheme of the host's listeners, as far as it is one. `test` is an
-/// expression, or `=` and a whole number; `!` before it negates it.
+/// Turns a test of the port into a condition on the scheme of the host's listeners; [`Condition::Unsaid`] if it
+/// distinguishes listeners of one scheme. `test` is an expression, or `=` and a whole number; `!` before it negates it.
 pub(crate) fn of_port(test: &str, ports: &[Port]) -> Condition {
-    let (negated, plain) = match test.strip_prefix('!') {
-        Some(plain) => (true, plain),
-        None => (false, test),
-    };
-    let (whole, plain) = match (plain.strip_prefix('='), plain.strip_prefix('^')) {
-        (Some(digits), _) => (true, digits),
-        (_, Some(digits)) if digits.ends_with('$') => (true, digits.trim_end_matches('$')),
-        _ => (false, plain),
-    };
-    if plain.is_empty() || !plain.bytes().all(|it| it.is_ascii_digit()) || ports.is_empty() {
+    let positive = test.strip_prefix('!');
+    let negated = positive.is_some();
+    let plain = positive.unwrap_or(test);
+    let number = plain.strip_prefix('=').or_else(|| {
+        let anchored = plain.strip_prefix('^')?;
+        let has_end = anchored.ends_with('$');
+        has_end.then(|| anchored.trim_end_matches('$'))
+    });
+    let is_whole = number.is_some();
+    let digits = number.unwrap_or(plain);
+    if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_digit()) || ports.is_empty() {
         return Condition::Unsaid;
     }
-    let holds = |port: &Port| {
-        let text = port.0.to_string();
-        let found = if whole {
-            text == plain
+    let holds = |(port, _): &Port| {
+        let text = port.to_string();
+        // An expression without both anchors matches a part of the number, too.
+        let matches = if is_whole {
+            text == digits
         } else {
-            text.contains(plain)
+            text.contains(digits)
         };
-        found != negated
+        matches != negated
     };
-    let all = |tls: bool| ports.iter().filter(|it| it.1 == tls).all(holds);
-    let none = |tls: bool| !ports.iter().filter(|it| it.1 == tls).any(holds);
-    match () {
-        () if all(true) && all(false) => Condition::Always,
-        () if none(true) && none(false) => Condition::Never,
-        () if none(true) && all(false) => Condition::Scheme(Scheme::Http),
-        () if all(true) && none(false) => Condition::Scheme(Scheme::Https),
-        () => Condition::Unsaid,
+    let holds_on_all = |tls: bool| ports.iter().filter(|it| it.1 == tls).all(holds);
+    let holds_on_none = |tls: bool| !ports.iter().filter(|it| it.1 == tls).any(holds);
+    // Without listeners of a scheme, the test holds both on all and on none of them.
+    if holds_on_all(true) && holds_on_all(false) {
+        Condition::Always
+    } else if holds_on_none(true) && holds_on_none(false) {
+        Condition::Never
+    } else if holds_on_none(true) && holds_on_all(false) {
+        Condition::Scheme(Scheme::Http)
+    } else if holds_on_all(true) && holds_on_none(false) {
+        Condition::Scheme(Scheme::Https)
+    } else {
+        Condition::Unsaid
     }
 }
 
 /// A condition on the host by a regular expression. `ports` are the ports of the listeners if the server compares the
 /// host together with its port, and empty otherwise.
 pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
-    let ports_of_host = [
-        "(:[0-9]+)?$",
-        "(:[0-9]*)?$",
-        "(:\\d+)?$",
-        "(:\\d*)?$",
-        "(?::\\d+)?$",
-        ":?[0-9]*$",
-        "(:80)?$",
-        "(:443)?$",
-    ];
-    let stripped = ports_of_host
-        .iter()
-        .find_map(|it| expression.strip_suffix(it));
-    let plain = match stripped {
-        Some(before) => format!("{before}$"),
-        None => expression.to_owned(),
+    let mut port_endings = PORT_ENDINGS.iter();
+    let without_port = port_endings.find_map(|ending| expression.strip_suffix(ending));
+    let tests = match without_port {
+        Some(before) => host_tests(&format!("{before}$")),
+        None => host_tests(expression),
     };
-    let Some(tests) = host_tests(&plain) else {
+    let Some(tests) = tests else {
         return Condition::Unsaid;
     };
     // If the port is compared, too, an expression for the end of a host matches only hosts with the default port.
-    let is_whole = |it: &HostTest| matches!(it, HostTest::Is(_) | HostTest::Ends(_));
-    let has_port = stripped.is_none() && ports.iter().any(|it| !matches!(it.0, 80 | 443));
-    if has_port && tests.iter().any(is_whole) {
+    let compares_port =
+        without_port.is_none() && ports.iter().any(|(port, _)| !matches!(port, 80 | 443));
+    let asks_end = |test: &HostTest| matches!(test, HostTest::Is(_) | HostTest::Ends(_));
+    if compares_port && tests.iter().any(asks_end) {
         return Condition::Unsaid;
     }
-    let test = |it: HostTest| match it {
+    let condition = |test: HostTest| match test {
         HostTest::Is(text) if text.is_empty() => Condition::Never,
         HostTest::Starts(text) | HostTest::Ends(text) | HostTest::Has(text) if text.is_empty() => {
             Condition::Always
         }
-        it => Condition::Host(it),
+        other => Condition::Host(other),
     };
-    Condition::any(tests.into_iter().map(test))
+    Condition::any(tests.into_iter().map(condition))
 }
 
-/// For an expression such as `^www\.(.+)$`, the part of the host before its only group, here `www.`.
+/// For an expression such as `^www\.(.+)$`, the part of the host before its only group, here `www.`. `None` for any
+/// other expression.
 pub(crate) fn captured(expression: &str) -> Option<String> {
-    let (before, group) = expression.strip_prefix('^')?.split_once('(')?;
-    let group = group.strip_suffix('$').unwrap_or(group);
-    let before = before.replace("\\.", ".").replace("\\-", "-");
-    let is_name = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-');
-    let is_plain = matches!(group, ".*)" | ".+)") && before.bytes().all(is_name);
-    is_plain.then(|| before.to_ascii_lowercase())
+    let (start, group) = expression.strip_prefix('^')?.split_once('(')?;
+    if !matches!(group, ".*)" | ".*)$" | ".+)" | ".+)$") {
+        return None;
+    }
+    let start = start.replace("\\.", ".").replace("\\-", "-");
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    start
+        .bytes()
+        .all(is_name)
+        .then(|| start.to_ascii_lowercase())
 }
+
+/// The ends of expressions for hosts that allow a port.
+const PORT_ENDINGS: [&str; 8] = [
+    "(:[0-9]+)?$",
+    "(:[0-9]*)?$",
+    "(:\\d+)?$",
+    "(:\\d*)?$",
+    "(?::\\d+)?$",
+    ":?[0-9]*$",
+    "(:80)?$",
+    "(:443)?$",
+];
 
 /// Placeholder in a redirect for the rest of a host, until that is known.
 pub(crate) const CAPTURED: &str = "{captured}";

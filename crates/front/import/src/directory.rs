@@ -24,24 +24,26 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -
         is_bare: true,
         ..Contents::default()
     };
-    let mut left: Vec<PathBuf> = vec![directory.to_owned()];
-    let mut seen = 0;
-    while let Some(path) = left.pop() {
+    let mut unread: Vec<PathBuf> = vec![directory.to_owned()];
+    let mut name_count = 0;
+    while let Some(path) = unread.pop() {
+        let is_top = path == directory;
         let Some(names) = files.names(&path) else {
-            contents.is_hidden |= path == directory;
+            contents.is_hidden |= is_top;
             continue;
         };
         for name in names {
-            seen += 1;
-            contents.note(&name);
-            contents.is_bare &= path != directory || is_of_distribution(files, &path.join(&name));
+            name_count += 1;
+            contents.has_scripts |= is_script(&name);
+            // Whatever is below an entry of a distribution, such as `icons`, is the distribution's, too.
+            contents.is_bare &= !is_top || is_of_distribution(files, &path.join(&name));
             contents.has_guards |= guards.contains(&name);
-            if seen > NAMES_MAX {
+            if name_count > NAMES_MAX {
                 contents.is_hidden = true;
                 return contents;
             }
-            // A name with a dot inside is a file in nearly all cases, and to ask for it as a directory costs little.
-            left.push(path.join(&name));
+            // Only reading a name as a directory tells whether it is one.
+            unread.push(path.join(&name));
         }
     }
     contents
@@ -59,12 +61,11 @@ fn is_of_distribution(files: &dyn Files, path: &Path) -> bool {
     DISTRIBUTION.contains(&name.as_ref()) && SENTENCES.iter().any(|it| text.contains(it))
 }
 
-impl Contents {
-    fn note(&mut self, name: &str) {
-        let lower = name.to_ascii_lowercase();
-        let extensions = lower.split('.').skip(1);
-        self.has_scripts |= extensions.into_iter().any(|it| SCRIPTS.contains(&it));
-    }
+/// Whether a file of this name may be a program. httpd finds an extension anywhere in a name, as in `page.php.bak`.
+fn is_script(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let mut extensions = lower.split('.').skip(1);
+    extensions.any(|extension| SCRIPTS.contains(&extension))
 }
 
 /// The most names that [`contents`] looks at.

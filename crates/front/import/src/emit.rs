@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use crate::common_settings::{CommonSettings, REPLACE_ERRORS, shows_pages};
 use crate::condition::Scheme;
 use crate::expression::ESCAPED_SLASH;
-use crate::ledger::{Remark, Weight};
+use crate::ledger::{Place, Remark, Weight};
 use crate::matcher::{Matcher, encoded};
-use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Upstream};
+use crate::plan::{Access, Action, Fields, Keys, Listener, Plan, Rule, Serve, Upstream};
 use crate::routes::{Route, RouteGroup, outcome};
-use crate::toml_text::{quoted, quoted_list};
+use crate::toml_text::{inline_table, quoted, quoted_list};
 
 /// Options for writing the file.
 #[derive(Clone, Copy, Debug)]
@@ -93,18 +93,18 @@ pub(crate) fn upstream_alone(upstream: &Upstream) -> String {
     writer.out
 }
 
-/// The comment at the top of the file: first what needs a decision, then the differences.
+/// The comment at the top of the file: first the risks, then the notes.
 pub(crate) fn head(sources: &[String], remarks: &[Remark]) -> String {
     let mut text = format!(
         "# Written by `catamaran import` from {}.\n",
         comment(&sources.join(", "))
     );
-    let of = |weight: Weight| remarks.iter().filter(move |it| it.weight == weight);
-    for (number, remark) in of(Weight::Risk).enumerate() {
-        let _ = write!(text, "# RISK {}: ", number + 1);
+    let with_weight = |weight: Weight| remarks.iter().filter(move |it| it.weight == weight);
+    for (index, remark) in with_weight(Weight::Risk).enumerate() {
+        let _ = write!(text, "# RISK {}: ", index + 1);
         say(remark, &mut text);
     }
-    for remark in of(Weight::Note) {
+    for remark in with_weight(Weight::Note) {
         text.push_str("# NOTE: ");
         say(remark, &mut text);
     }
@@ -132,19 +132,12 @@ fn comment(text: &str) -> Cow<'_, str> {
 
 /// The value of `cookie_flags` as TOML. `None` if there are no words, or if one is no flag that the front can add.
 pub(crate) fn flags<'t>(words: impl Iterator<Item = &'t str>) -> Option<String> {
-    let flag = |word: &str| {
-        let known = [
-            "Secure",
-            "HttpOnly",
-            "SameSite=Lax",
-            "SameSite=Strict",
-            "SameSite=None",
-        ];
-        known.into_iter().find(|it| it.eq_ignore_ascii_case(word))
-    };
-    let words = words.map(str::trim).filter(|it| !it.is_empty());
-    let all: Option<Vec<&str>> = words.map(flag).collect();
-    all.filter(|it| !it.is_empty()).map(quoted_list)
+    let mut flags: Vec<&str> = Vec::new();
+    for word in words.map(str::trim).filter(|word| !word.is_empty()) {
+        let mut known = COOKIE_FLAGS.into_iter();
+        flags.push(known.find(|flag| flag.eq_ignore_ascii_case(word))?);
+    }
+    (!flags.is_empty()).then(|| quoted_list(flags))
 }
 
 struct Writer<'a> {
@@ -168,6 +161,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes a key with its value, which is TOML already.
     fn line(&mut self, key: &str, value: &str) {
         let _ = writeln!(self.out, "{key} = {value}");
     }
@@ -196,19 +190,20 @@ impl<'a> Writer<'a> {
     }
 
     fn listener(&mut self, plan: &Plan, listener: &Listener) {
+        let name = listener_name(plan, listener);
         self.out.push_str("\n[[listen]]\n");
-        self.line("name", &quoted(&listener_name(plan, listener)));
+        self.line("name", &quoted(&name));
         let Some(tls) = &listener.tls else {
             self.line("address", &quoted(&listener.address));
             self.keys(&listener.keys);
             return;
         };
-        let name = listener_name(plan, listener);
-        if let Some(why) = &tls.missing {
+        if let Some(reason) = &tls.missing {
+            // On loopback, plain HTTP takes the place of TLS: no client of the network reaches it.
             let _ = writeln!(
                 self.out,
                 "# {}: until then it is kept from the network",
-                comment(why)
+                comment(reason)
             );
             self.line("address", &quoted(&format!("127.0.0.1:{}", listener.port)));
             self.keys(&listener.keys);
@@ -238,32 +233,41 @@ impl<'a> Writer<'a> {
 
     /// Writes the limits that a route has.
     fn limits(&mut self, plan: &Plan, groups: &[RouteGroup]) {
-        let routes = groups.iter().flat_map(|it| it.routes.iter());
-        let asked = routes.filter(|it| asks_limits(&outcome(&it.rule)));
-        let used: HashSet<&String> = asked.flat_map(|it| &it.rule.settings.limits).collect();
-        let limits = plan.limits.iter();
-        limits
-            .filter(|(name, _)| used.iter().any(|it| it == name))
-            .for_each(|(name, keys)| self.table(&format!("limit.{name}"), keys));
+        let mut used: HashSet<&str> = HashSet::new();
+        for route in groups.iter().flat_map(|group| group.routes.iter()) {
+            if asks_limits(&outcome(&route.rule)) {
+                used.extend(route.rule.settings.limits.iter().map(String::as_str));
+            }
+        }
+        for (name, keys) in plan.limits.iter() {
+            if used.contains(name) {
+                self.table(&format!("limit.{name}"), keys);
+            }
+        }
     }
 
-    /// Writes the upstreams that a route uses.
+    /// Writes the upstreams that a route uses, and the old server if a route leads to it.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
-        let routes = || groups.iter().flat_map(|it| it.routes.iter());
-        let used: HashSet<&str> = routes()
-            .filter_map(|it| outcome(&it.rule).upstream())
-            .flat_map(|it| plan.shares(it))
-            .map(|(upstream, _)| upstream.name.as_str())
-            .collect();
-        let upstreams = plan.upstreams.iter();
-        upstreams
-            .filter(|it| used.contains(it.name.as_str()))
-            .for_each(|it| self.upstream(it));
-        let keeps = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
+        let mut used: HashSet<&str> = HashSet::new();
+        let mut has_kept_routes = false;
+        for route in groups.iter().flat_map(|group| group.routes.iter()) {
+            let action = outcome(&route.rule);
+            has_kept_routes |= matches!(action, Action::Files | Action::Closed);
+            if let Some(upstream) = action.upstream() {
+                let shares = plan.shares(upstream).into_iter();
+                used.extend(shares.map(|(upstream, _)| upstream.name.as_str()));
+            }
+        }
+        for upstream in &plan.upstreams {
+            if used.contains(upstream.name.as_str()) {
+                self.upstream(upstream);
+            }
+        }
         if let Some(url) = self.form.keep
-            && routes().any(keeps)
+            && has_kept_routes
         {
             let _ = writeln!(self.out, "\n[upstream.{KEPT}]");
+            // The old server has limits of its own, so the front waits for it as long as a key can say.
             self.line("first_byte_timeout", "\"24h\"");
             self.line("idle_body_timeout", "\"24h\"");
             let _ = writeln!(self.out, "\n[[upstream.{KEPT}.backend]]");
@@ -274,52 +278,43 @@ impl<'a> Writer<'a> {
     fn upstream(&mut self, upstream: &Upstream) {
         let name = &upstream.name;
         let _ = writeln!(self.out, "\n[upstream.{name}]");
-        self.secret_or_keys(&upstream.keys, name);
-        let filled = |keys| Some(keys).filter(|it: &&Keys| !it.is_empty());
-        let tables = [
-            ("sticky", upstream.sticky.as_ref()),
-            ("probe", filled(&upstream.probe)),
-            ("attributes", filled(&upstream.attributes)),
-        ];
-        for (table, keys) in tables {
-            if let Some(keys) = keys {
-                let _ = writeln!(self.out, "\n[upstream.{name}.{table}]");
-                self.keys(keys);
-            }
+        self.keys_or_secret_file(&upstream.keys, name);
+        // An empty table `sticky` is written, too: it switches sticky sessions on.
+        if let Some(keys) = &upstream.sticky {
+            let _ = writeln!(self.out, "\n[upstream.{name}.sticky]");
+            self.keys(keys);
         }
-        for (number, backend) in upstream.backends.iter().enumerate() {
-            let place = backend.place.as_ref();
-            let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
-            let from = from.unwrap_or_default();
+        self.table(&format!("upstream.{name}.probe"), &upstream.probe);
+        self.table(&format!("upstream.{name}.attributes"), &upstream.attributes);
+        for (index, backend) in upstream.backends.iter().enumerate() {
+            let from = from_comment(backend.place.as_ref());
             let _ = writeln!(self.out, "\n[[upstream.{name}.backend]]{from}");
             self.line("url", &quoted(&backend.url));
-            self.secret_or_keys(&backend.keys, &format!("{name}-{}", number + 1));
+            self.keys_or_secret_file(&backend.keys, &format!("{name}-{}", index + 1));
         }
     }
 
-    fn secret_or_keys(&mut self, keys: &Keys, name: &str) {
+    /// Writes keys. The value of `secret` is not TOML yet: it is written here, or into a side file of this name.
+    fn keys_or_secret_file(&mut self, keys: &Keys, name: &str) {
         for (key, value) in keys {
-            if key != "secret" || self.form.inline_secrets {
-                let value = if key == "secret" {
-                    quoted(value)
-                } else {
-                    value.clone()
-                };
-                self.line(key, &value);
-                continue;
+            if key != "secret" {
+                self.line(key, value);
+            } else if self.form.inline_secrets {
+                self.line(key, &quoted(value));
+            } else {
+                let file = format!("{}{name}.secret", self.form.secrets_of);
+                self.line("secret_file", &quoted(&file));
+                self.files.push(SideFile {
+                    name: file,
+                    text: format!("{value}\n"),
+                });
             }
-            let file = format!("{}{name}.secret", self.form.secrets_of);
-            self.line("secret_file", &quoted(&file));
-            self.files.push(SideFile {
-                name: file,
-                text: format!("{value}\n"),
-            });
         }
     }
 
     fn route(&mut self, plan: &Plan, group: &RouteGroup, route: &Route) {
         let rule = &route.rule;
-        let number = self.routes;
+        let index = self.routes;
         self.routes += 1;
         let action = outcome(rule);
         self.conditions(plan, group, route, &action);
@@ -327,7 +322,7 @@ impl<'a> Writer<'a> {
             self.line("exclude", &quoted_list(&route.exclude));
         }
         // `closed` is sorted.
-        if self.form.closed.binary_search(&number).is_ok() {
+        if self.form.closed.binary_search(&index).is_ok() {
             return self.line("status", "403");
         }
         self.target(plan, rule, &action);
@@ -340,37 +335,37 @@ impl<'a> Writer<'a> {
         self.pages(route);
     }
 
-    /// Writes the changes to the fields of all responses, and those to responses with some statuses.
+    /// Writes the changes to the fields of all responses, and those to responses with some statuses. Several tables
+    /// of one name have double brackets.
     fn response_fields(&mut self, of_all: &Fields, of_success: &Fields) {
-        if of_success.is_empty() {
-            if !of_all.is_empty() {
-                self.fields("route.response_headers", of_all);
-            }
-            return;
-        }
+        let table = if of_success.is_empty() {
+            "route.response_headers"
+        } else {
+            "[route.response_headers]"
+        };
         if !of_all.is_empty() {
-            self.fields("[route.response_headers]", of_all);
+            self.fields(table, of_all);
         }
-        self.fields("[route.response_headers]", of_success);
-        self.line("statuses", &quoted_list(SUCCESSES));
+        if !of_success.is_empty() {
+            self.fields(table, of_success);
+            self.line("statuses", &quoted_list(SUCCESSES));
+        }
     }
 
     /// Writes the keys that say which requests the route takes.
     fn conditions(&mut self, plan: &Plan, group: &RouteGroup, route: &Route, action: &Action) {
         let rule = &route.rule;
-        let place = rule.place.as_ref();
-        let from = place.map(|it| format!(" # from {}", comment(&it.to_string())));
-        let _ = writeln!(self.out, "\n[[route]]{}", from.unwrap_or_default());
+        let from = from_comment(rule.place.as_ref());
+        let _ = writeln!(self.out, "\n[[route]]{from}");
         if !group.hosts.is_empty() {
             self.line("host", &quoted_list(&group.hosts));
         }
         if !group.listeners.is_empty() {
-            let names = group
-                .listeners
-                .iter()
-                .map(|&it| listener_name(plan, &plan.listeners[it]));
+            let listeners = group.listeners.iter().map(|&index| &plan.listeners[index]);
+            let names = listeners.map(|listener| listener_name(plan, listener));
             self.line("listen", &quoted_list(names));
         }
+        // Over HTTPS such a redirect would lead to itself.
         let to_https =
             matches!(action, Action::Redirect { to, .. } if to.starts_with("https://{host}"));
         match rule.scheme {
@@ -393,15 +388,18 @@ impl<'a> Writer<'a> {
 
     /// Writes the error pages of the route that are not common to all routes.
     fn pages(&mut self, route: &Route) {
-        let unshared = self.shared.pages_left(&route.rule.settings.pages);
-        let forwards = outcome(&route.rule).upstream().is_some();
-        let fitting = unshared.filter(|it| forwards || it.0 != REPLACE_ERRORS);
-        let left: Vec<(String, String)> = fitting.map(|it| (it.0.clone(), it.1.clone())).collect();
-        if left.is_empty() || !shows_pages(route) {
+        if !shows_pages(route) {
             return;
         }
-        self.out.push_str("\n[route.error_pages]\n");
-        left.iter().for_each(|(key, value)| self.line(key, value));
+        let unshared = self.shared.pages_left(&route.rule.settings.pages);
+        let mut pages: Keys = unshared
+            .map(|(key, page)| (key.clone(), page.clone()))
+            .collect();
+        // Only backends send errors that a page could replace.
+        if outcome(&route.rule).upstream().is_none() {
+            pages.remove(REPLACE_ERRORS);
+        }
+        self.table("route.error_pages", &pages);
     }
 
     fn matcher(&mut self, matcher: &Matcher) {
@@ -419,11 +417,11 @@ impl<'a> Writer<'a> {
             }
             Matcher::Pattern(text) => self.line("pattern", &quoted(&encoded(text))),
             Matcher::Expression(expression) => {
-                let said = match expression.text() {
+                let explanation = match expression.text() {
                     ESCAPED_SLASH => " # an escaped slash (%2F)",
                     _ => "",
                 };
-                self.line("regex", &(quoted(expression.text()) + said));
+                self.line("regex", &(quoted(expression.text()) + explanation));
                 // The source compares the expression with the path including its parameters, which the front cuts off
                 // before it compares.
                 self.line("refuse_parameters", "true");
@@ -431,17 +429,17 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes what the route does with requests, and for which clients.
     fn target(&mut self, plan: &Plan, rule: &Rule, action: &Action) {
-        let own = match (action, self.form.keep) {
-            (Action::Files, None) => Some(404),
-            (Action::Closed, None) => Some(403),
-            (Action::Answer(status), _) => Some(*status),
-            _ => None,
-        };
-        if let Some(status) = own {
-            return self.line("status", &status.to_string());
-        }
+        let has_old_server = self.form.keep.is_some();
         match action {
+            Action::Files if !has_old_server => return self.line("status", "404"),
+            Action::Closed if !has_old_server => return self.line("status", "403"),
+            Action::Files | Action::Closed => {
+                self.kept += 1;
+                self.line("upstream", &quoted(KEPT));
+            }
+            Action::Answer(status) => return self.line("status", &status.to_string()),
             Action::Text(answer) => {
                 self.line("status", &answer.status.to_string());
                 self.line("text", &quoted(&answer.text));
@@ -456,35 +454,15 @@ impl<'a> Writer<'a> {
                 self.rewrite(rule, rewrite.as_deref());
                 self.route_keys(&rule.settings.keys);
             }
-            Action::Serve(serve) => {
-                self.line("files", &quoted(&serve.directory));
-                self.rewrite(rule, serve.rewrite.as_deref());
-                self.keys(&serve.keys);
-                let keys = &rule.settings.keys;
-                match serve.upstream {
-                    Some(upstream) => {
-                        self.leads_to(plan, upstream);
-                        self.route_keys(keys);
-                    }
-                    None => {
-                        let compression = keys.iter().filter(|it| it.0.starts_with("compress"));
-                        compression.for_each(|(key, value)| self.line(key, value));
-                    }
-                }
-            }
-            _ => {
-                self.kept += 1;
-                self.line("upstream", &quoted(KEPT));
-            }
+            Action::Serve(serve) => self.serve(plan, rule, serve),
         }
         let limits = &rule.settings.limits;
         if asks_limits(action) && !limits.is_empty() {
             self.line("limits", &quoted_list(limits));
         }
-        // A source redirects, or answers with a status, before it asks its access rules.
-        let is_own = matches!(action, Action::Redirect { .. });
-        if let Access::Networks { allow, deny } = &rule.settings.access
-            && !is_own
+        // A source redirects before it asks its access rules.
+        if !matches!(action, Action::Redirect { .. })
+            && let Access::Networks { allow, deny } = &rule.settings.access
         {
             if !allow.is_empty() {
                 self.line("allow", &quoted_list(allow));
@@ -493,13 +471,29 @@ impl<'a> Writer<'a> {
                 self.line("deny", &quoted_list(deny));
             }
         }
-        // The old server asks for certificates of clients for its own files, so the route must, too.
+        // The old server asks for certificates of clients for its own files, so the route must, too. For a route with
+        // an upstream, `route_keys` has written the key.
         if action.upstream().is_none()
             && let Some(value) = rule.settings.keys.get("client_certificate")
             && *value != quoted("off")
         {
-            let value = value.clone();
-            self.line("client_certificate", &value);
+            self.line("client_certificate", value);
+        }
+    }
+
+    fn serve(&mut self, plan: &Plan, rule: &Rule, serve: &Serve) {
+        self.line("files", &quoted(&serve.directory));
+        self.rewrite(rule, serve.rewrite.as_deref());
+        self.keys(&serve.keys);
+        let keys = &rule.settings.keys;
+        if let Some(upstream) = serve.upstream {
+            self.leads_to(plan, upstream);
+            return self.route_keys(keys);
+        }
+        for (key, value) in keys {
+            if key.starts_with("compress") {
+                self.line(key, value);
+            }
         }
     }
 
@@ -507,12 +501,10 @@ impl<'a> Writer<'a> {
     fn leads_to(&mut self, plan: &Plan, upstream: usize) {
         match &plan.shares(upstream)[..] {
             [(only, _)] => self.line("upstream", &quoted(&only.name)),
-            all => {
-                let each = all
-                    .iter()
-                    .map(|(it, weight)| format!("{} = {weight}", it.name));
-                let pairs: Vec<String> = each.collect();
-                self.line("split", &format!("{{ {} }}", pairs.join(", ")));
+            shares => {
+                let weights = shares.iter();
+                let pairs = weights.map(|(it, weight)| (it.name.clone(), weight.to_string()));
+                self.line("split", &inline_table(pairs));
             }
         }
     }
@@ -542,14 +534,20 @@ impl<'a> Writer<'a> {
         }
         for (key, values) in [("set", &fields.set), ("add", &fields.add)] {
             if !values.is_empty() {
-                let each = values
-                    .iter()
-                    .map(|(name, value)| format!("{name} = {}", quoted(value)));
-                let pairs: Vec<String> = each.collect();
-                self.line(key, &format!("{{ {} }}", pairs.join(", ")));
+                let values = values.iter();
+                let pairs = values.map(|(name, value)| (name.clone(), quoted(value)));
+                self.line(key, &inline_table(pairs));
             }
         }
     }
+}
+
+/// A comment at the end of a table's first line, which names the place in the source that the table comes from.
+fn from_comment(place: Option<&Place>) -> String {
+    let Some(place) = place else {
+        return String::new();
+    };
+    format!(" # from {}", comment(&place.to_string()))
 }
 
 /// Whether requests of this action count for limits. The source redirects, and sends texts, before it asks its
@@ -560,19 +558,26 @@ fn asks_limits(action: &Action) -> bool {
 
 /// The name of a listener: `port-PORT`, with a number if other listeners have the same port.
 fn listener_name(plan: &Plan, listener: &Listener) -> String {
-    let same = plan.listeners.iter().filter(|it| it.port == listener.port);
-    let at = same
-        .clone()
-        .position(|it| it == listener)
-        .unwrap_or_default();
-    match same.count() {
-        1 => format!("port-{}", listener.port),
-        _ => format!("port-{}-{}", listener.port, at + 1),
+    let port = listener.port;
+    let of_port: Vec<&Listener> = plan.listeners.iter().filter(|it| it.port == port).collect();
+    if of_port.len() == 1 {
+        return format!("port-{port}");
     }
+    let index = of_port.iter().position(|it| *it == listener);
+    format!("port-{port}-{}", index.unwrap_or_default() + 1)
 }
 
 /// The name of the upstream that is the old server.
 pub(crate) const KEPT: &str = "kept";
+
+/// The flags of cookies that the front can add.
+const COOKIE_FLAGS: [&str; 5] = [
+    "Secure",
+    "HttpOnly",
+    "SameSite=Lax",
+    "SameSite=Strict",
+    "SameSite=None",
+];
 
 /// The form of a file with only one part of the plan, for a trial by `check`.
 const ALONE: Form<'static> = Form {

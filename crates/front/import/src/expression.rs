@@ -35,21 +35,16 @@ struct Group {
 
 /// Translates an expression of PCRE, as it is in the source without its quotes.
 pub(crate) fn translated(pcre: &str, ignores_case: bool) -> Expression {
+    let without_flag = pcre.strip_prefix("(?i)");
     let mut translator = Translator {
-        rest: pcre,
+        rest: without_flag.unwrap_or(pcre),
         text: String::new(),
         is_exact: true,
         groups: Vec::new(),
         depth: 0,
     };
-    let read = match pcre.strip_prefix("(?i)") {
-        Some(rest) => {
-            translator.rest = rest;
-            translator.whole(true)
-        }
-        None => translator.whole(ignores_case),
-    };
-    let compiled = read.and_then(|()| PathExpression::parse(&translator.text).ok());
+    let translation = translator.whole(ignores_case || without_flag.is_some());
+    let compiled = translation.and_then(|()| PathExpression::parse(&translator.text).ok());
     match compiled {
         Some(compiled) => Expression {
             start: start_of(&parsed(compiled.as_str())),
@@ -86,17 +81,14 @@ fn parsed(text: &str) -> Hir {
 
 /// A text that every path begins with in which the expression matches.
 fn start_of(hir: &Hir) -> String {
-    let HirKind::Concat(parts) = hir.kind() else {
-        return String::new();
-    };
-    let text = match &parts[..] {
-        [first, second, ..] if *first.kind() == HirKind::Look(Look::Start) => second.kind(),
-        _ => return String::new(),
-    };
-    match text {
-        HirKind::Literal(text) => String::from_utf8(text.0.to_vec()).unwrap_or_default(),
-        _ => String::new(),
+    if let HirKind::Concat(parts) = hir.kind()
+        && let [first, second, ..] = &parts[..]
+        && *first.kind() == HirKind::Look(Look::Start)
+        && let HirKind::Literal(literal) = second.kind()
+    {
+        return String::from_utf8(literal.0.to_vec()).unwrap_or_default();
     }
+    String::new()
 }
 
 /// Whether an expression matches every text. Line ends, which `.` does not match, are in no path.
@@ -115,23 +107,24 @@ fn repeated_class(hir: &Hir) -> Option<&Hir> {
     }
 }
 
-/// Splits off the end of an expression that may match nothing, such as `.*`. Also returns whether the remaining part
-/// must match at the end of the path.
-fn needed(hir: &Hir) -> (Hir, bool) {
+/// An expression without its end, as far as that may match nothing, such as `.*`. Also returns whether the remaining
+/// part must match at the end of the path.
+fn without_optional_end(hir: &Hir) -> (Hir, bool) {
     let mut parts = match hir.kind() {
         HirKind::Concat(parts) => parts.clone(),
         _ => vec![hir.clone()],
     };
-    let mut is_bound = false;
+    let mut is_at_end = false;
     while let Some(last) = parts.last() {
-        let is_end = *last.kind() == HirKind::Look(Look::End);
-        if !is_end && repeated_class(last).is_none() {
+        let is_anchor = *last.kind() == HirKind::Look(Look::End);
+        if !is_anchor && repeated_class(last).is_none() {
             break;
         }
-        is_bound = is_end;
+        // What stands before a repetition, as in `x.*$`, may match anywhere.
+        is_at_end = is_anchor;
         parts.pop();
     }
-    (Hir::concat(parts), is_bound)
+    (Hir::concat(parts), is_at_end)
 }
 
 impl Expression {
@@ -161,49 +154,56 @@ impl Expression {
     pub(crate) fn takes_file(&self, name: &str) -> bool {
         let hir = self.hir();
         let mut looks = hir.properties().look_set().iter();
-        let is_plain = looks.all(|it| matches!(it, Look::Start | Look::End));
-        let (before, is_bound) = needed(&hir);
-        let suffixes = Extractor::new().kind(ExtractKind::Suffix).extract(&before);
-        let Some(ends) = suffixes.literals().filter(|_| is_plain) else {
+        // A word boundary may also match between the directory and the name.
+        if !looks.all(|look| matches!(look, Look::Start | Look::End)) {
+            return true;
+        }
+        let (needed, is_at_end) = without_optional_end(&hir);
+        let suffixes = Extractor::new().kind(ExtractKind::Suffix).extract(&needed);
+        // The texts with which each match of the needed part ends; they are not always known.
+        let Some(ends) = suffixes.literals() else {
             return true;
         };
         ends.iter().any(|end| {
             let Ok(end) = std::str::from_utf8(end.as_bytes()) else {
                 return true;
             };
-            // The part after a slash may be the beginning of the name.
-            let behind = end.match_indices('/').map(|(at, _)| &end[at + 1..]);
-            let mut parts = behind.filter(|it| !it.is_empty());
-            if is_bound {
-                name.ends_with(end) || end.ends_with(name)
-            } else {
-                name.contains(end) || parts.any(|it| name.starts_with(it))
+            if is_at_end {
+                return name.ends_with(end) || end.ends_with(name);
             }
+            // The part after a slash may be the beginning of the name.
+            let behind_slashes = end.match_indices('/').map(|(at, _)| &end[at + 1..]);
+            let mut beginnings = behind_slashes.filter(|text| !text.is_empty());
+            name.contains(end) || beginnings.any(|text| name.starts_with(text))
         })
     }
 
     /// Whether a text has a placeholder of one of the expression's groups.
     pub(crate) fn is_named_in(&self, text: &str) -> bool {
-        let names = self.groups.iter().filter_map(|it| it.name.clone());
-        let mut all = (1..=self.groups.len())
-            .map(|it| it.to_string())
-            .chain(names);
-        all.any(|it| text.contains(&format!("{{{it}}}")))
+        let has = |group: &str| text.contains(&format!("{{{group}}}"));
+        let mut groups = self.groups.iter().enumerate();
+        groups.any(|(index, group)| {
+            has(&(index + 1).to_string()) || group.name.as_deref().is_some_and(has)
+        })
     }
 
     /// The front's placeholder for the source's `$1` or `$name`; `group` is without the `$`. `None` if there is no
     /// such group, or if the front might capture another text.
     pub(crate) fn placeholder(&self, group: &str) -> Option<String> {
-        let named = |it: &Group| it.name.as_deref() == Some(group);
+        let is_named = |known: &Group| known.name.as_deref() == Some(group);
         let index = match group.parse::<usize>() {
+            // `$0` is no group.
             Ok(number) => number.checked_sub(1)?,
-            Err(_) => self.groups.iter().position(named)?,
+            Err(_) => self.groups.iter().position(is_named)?,
         };
-        let found = self.groups.get(index).filter(|it| !it.is_unsure)?;
-        let number = || (index + 1).to_string();
-        let name = found.name.clone().filter(|it| !is_reserved(it));
-        self.is_exact
-            .then(|| format!("{{{}}}", name.unwrap_or_else(number)))
+        let found = self.groups.get(index)?;
+        if found.is_unsure || !self.is_exact {
+            return None;
+        }
+        Some(match &found.name {
+            Some(name) if !is_reserved(name) => format!("{{{name}}}"),
+            _ => format!("{{{}}}", index + 1),
+        })
     }
 }
 
@@ -211,6 +211,13 @@ impl Hash for Expression {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text().hash(state);
     }
+}
+
+fn is_group_name(name: &str) -> bool {
+    let is_sign = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(is_sign)
 }
 
 /// Whether the front reserves this name, so that no group may have it.
@@ -258,26 +265,32 @@ impl Translator<'_> {
 
     /// Reads one element with its quantifier.
     fn repeated(&mut self) -> Option<()> {
-        let (before, from, first) = (self.rest, self.text.len(), self.groups.len());
+        let before = self.rest;
+        let written_before = self.text.len();
+        let groups_before = self.groups.len();
         let can_repeat = self.element()?;
         let element = &before[..before.len() - self.rest.len()];
-        let Some(sign) = quantifier(self.rest) else {
+        let Some(quantifier_text) = quantifier(self.rest) else {
             return Some(());
         };
-        self.rest = &self.rest[sign.len()..];
+        self.rest = &self.rest[quantifier_text.len()..];
         let is_lazy = self.skip("?");
         // A look-around writes nothing, so nothing is there to be repeated.
-        if self.text.len() > from {
-            self.text.push_str(sign);
+        if self.text.len() > written_before {
+            self.text.push_str(quantifier_text);
             self.text.push_str(if is_lazy { "?" } else { "" });
         }
+        // Without the `+` that makes it possessive, the expression matches more.
         self.is_exact &= !self.skip("+");
-        if let Some(inner) = element.strip_prefix('(').filter(|_| sign != "?") {
+        if let Some(group) = element.strip_prefix('(')
+            && quantifier_text != "?"
+        {
             // PCRE and the crate `regex` repeat a group that may be empty by different rules.
-            let inner = inner.strip_prefix("?:").unwrap_or(inner);
+            let inner = group.strip_prefix("?:").unwrap_or(group);
             let may_be_empty = inner.contains(['*', '?', '{', '|']);
-            let unsure = &mut self.groups[if may_be_empty { 0 } else { first }..];
-            unsure.iter_mut().for_each(|it| it.is_unsure = true);
+            let first_unsure = if may_be_empty { 0 } else { groups_before };
+            let unsure = self.groups[first_unsure..].iter_mut();
+            unsure.for_each(|it| it.is_unsure = true);
         }
         // A second quantifier is an error, or makes the first one possessive or lazy.
         (can_repeat && quantifier(self.rest).is_none()).then_some(())
@@ -308,10 +321,11 @@ impl Translator<'_> {
         Some(sign)
     }
 
+    /// Skips a text if it comes next; returns whether it does.
     fn skip(&mut self, text: &str) -> bool {
-        let rest = self.rest.strip_prefix(text);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
+        let behind = self.rest.strip_prefix(text);
+        self.rest = behind.unwrap_or(self.rest);
+        behind.is_some()
     }
 
     /// Writes a character that stands for itself. PCRE reads characters beyond ASCII byte by byte.
@@ -348,26 +362,27 @@ impl Translator<'_> {
             self.is_exact = false;
             return self.skip(")").then_some(());
         }
-        for (opens, closes) in [("P<", '>'), ("<", '>'), ("'", '\'')] {
-            if self.skip(opens) {
-                let (name, rest) = self.rest.split_once(closes)?;
-                let begins = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
-                let is_name = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
-                self.rest = rest;
-                let is_good = begins && name.bytes().all(is_name);
-                return self.capture(Some(name.to_owned())).filter(|()| is_good);
+        for (opening, closing) in [("P<", '>'), ("<", '>'), ("'", '\'')] {
+            if self.skip(opening) {
+                let (name, behind) = self.rest.split_once(closing)?;
+                if !is_group_name(name) {
+                    return None;
+                }
+                self.rest = behind;
+                return self.capture(Some(name.to_owned()));
             }
         }
-        let written = match () {
-            () if self.skip(":") => "(?:",
-            () if self.skip("i:") => "(?i:",
-            () if self.skip(">") => {
-                self.is_exact = false;
-                "(?:"
-            }
-            () => return None,
-        };
-        self.text.push_str(written);
+        if self.skip(":") {
+            self.text.push_str("(?:");
+        } else if self.skip("i:") {
+            self.text.push_str("(?i:");
+        } else if self.skip(">") {
+            // An atomic group matches less.
+            self.is_exact = false;
+            self.text.push_str("(?:");
+        } else {
+            return None;
+        }
         self.alternatives()?;
         self.text.push(')');
         self.skip(")").then_some(())
@@ -395,13 +410,16 @@ impl Translator<'_> {
             'd' | 'D' | 'w' | 'W' | 's' | 'S' => self.text.extend(['\\', sign]),
             'b' | 'B' | 'A' | 'z' => {
                 self.text.extend(['\\', sign]);
+                // In the crate `regex`, `\b{` begins another kind of boundary.
                 return (!self.rest.starts_with('{')).then_some(false);
             }
+            // PCRE's `\Z` also matches before a line end, which no path has.
             'Z' => {
                 self.text.push_str("\\z");
                 return Some(false);
             }
-            '1'..='9' if !self.rest.starts_with(|it: char| it.is_ascii_digit()) => {
+            // A back-reference; with a second digit it may be the code of a character.
+            '1'..='9' if !self.rest.starts_with(|next: char| next.is_ascii_digit()) => {
                 self.text.push_str("(?:.*)");
                 self.is_exact = false;
             }
@@ -409,6 +427,7 @@ impl Translator<'_> {
                 let byte = self.code()?;
                 self.byte(byte);
             }
+            // Any other letter or digit has a meaning in PCRE.
             sign if sign.is_ascii_alphanumeric() => return None,
             sign => self.literal(sign),
         }
@@ -417,9 +436,10 @@ impl Translator<'_> {
 
     /// Reads the two digits after `\x`.
     fn code(&mut self) -> Option<u8> {
-        let (digits, rest) = self.rest.split_at_checked(2)?;
-        let is_hex = digits.bytes().all(|it| it.is_ascii_hexdigit());
-        self.rest = rest;
+        let (digits, behind) = self.rest.split_at_checked(2)?;
+        self.rest = behind;
+        // The conversion alone would also accept a sign, as in `+1`.
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let byte = u8::from_str_radix(digits, 16);
         byte.ok().filter(|_| is_hex)
     }
@@ -456,36 +476,37 @@ impl Translator<'_> {
 
     /// Reads the end of a range whose first member `from` was written; does nothing if there is no range.
     fn range(&mut self, from: u8) -> Option<()> {
-        let behind = self.rest.strip_prefix('-');
-        let Some(rest) = behind.filter(|it| !it.starts_with(']')) else {
+        // Before the end of the class, `-` is a member.
+        if !self.rest.starts_with('-') || self.rest.starts_with("-]") {
             return Some(());
-        };
-        self.rest = rest;
+        }
+        self.rest = &self.rest[1..];
         self.text.push('-');
         let sign = self.next().filter(|it| *it != '[')?;
         let to = self.member(sign)?;
         (from <= to).then_some(())
     }
 
-    /// Writes a member of a class; returns its byte.
+    /// Writes a member of a class that begins with `sign`; returns its byte.
     fn member(&mut self, sign: char) -> Option<u8> {
-        let sign = match sign {
-            '\\' => match self.next()? {
-                'x' => {
-                    let byte = self.code()?;
-                    self.byte(byte);
-                    return Some(byte);
-                }
-                sign if sign.is_ascii_alphanumeric() => return None,
-                sign => sign,
-            },
-            sign => sign,
-        };
-        if "[]\\^-&~".contains(sign) {
+        let mut member = sign;
+        if sign == '\\' {
+            member = self.next()?;
+            if member == 'x' {
+                let byte = self.code()?;
+                self.byte(byte);
+                return Some(byte);
+            }
+            if member.is_ascii_alphanumeric() {
+                return None;
+            }
+        }
+        // Some of these signs are operators only in the crate `regex`, such as `&&` and `~~`.
+        if "[]\\^-&~".contains(member) {
             self.text.push('\\');
         }
-        self.text.push(sign);
-        u8::try_from(sign).ok().filter(u8::is_ascii)
+        self.text.push(member);
+        u8::try_from(member).ok().filter(u8::is_ascii)
     }
 
     /// Reads a class such as `[:alpha:]` whose first `[` was read.
@@ -504,10 +525,13 @@ fn quantifier(text: &str) -> Option<&str> {
         return text.get(..1);
     }
     let (inner, _) = text.strip_prefix('{')?.split_once('}')?;
-    let (least, most) = inner.split_once(',').unwrap_or((inner, ""));
-    let is_number = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
-    let counts = !least.is_empty() && is_number(least) && is_number(most);
-    counts.then(|| &text[..inner.len() + 2])
+    let (minimum, maximum) = inner.split_once(',').unwrap_or((inner, ""));
+    let has_digits = |count: &str| count.bytes().all(|byte| byte.is_ascii_digit());
+    if minimum.is_empty() || !has_digits(minimum) || !has_digits(maximum) {
+        return None;
+    }
+    let length = "{".len() + inner.len() + "}".len();
+    Some(&text[..length])
 }
 
 /// Whether some release of PCRE takes the text after a `{` for a quantifier: later ones accept `{,2}` and spaces.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::condition::{CAPTURED, HostClass, Scheme, When};
 use crate::ledger::Ledger;
-use crate::plan::{Action, Model, Plan, Rule, VirtualHost};
+use crate::plan::{Action, Model, Plan, Rule, Schemes, VirtualHost};
 
 /// Splits virtual hosts until no rule of the plan has a condition on the host.
 pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
@@ -17,22 +17,14 @@ pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
     if !plan.hosts.iter().any(asks) {
         return;
     }
-    let further = further_names(plan);
+    let further_names = further_names(plan);
     let hosts = std::mem::take(&mut plan.hosts);
-    for (host, further) in hosts.into_iter().zip(further) {
+    for (host, further) in hosts.into_iter().zip(further_names) {
         if !asks(&host) {
             plan.hosts.push(host);
             continue;
         }
-        let secure: Vec<bool> = host
-            .listeners
-            .iter()
-            .filter_map(|&it| Some(plan.listeners.get(it)?.tls.is_some()))
-            .collect();
-        let schemes = Schemes {
-            http: secure.contains(&false),
-            https: secure.contains(&true),
-        };
+        let schemes = Schemes::of_listeners(plan, &host);
         plan.hosts.extend(parts(&host, further, schemes, ledger));
     }
 }
@@ -41,29 +33,23 @@ pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
 /// with the listeners on which it serves them.
 fn further_names(plan: &Plan) -> Vec<BTreeMap<String, Vec<usize>>> {
     let model = Model::new(plan);
-    let of_host = |(at, host): (usize, &VirtualHost)| {
-        let conditions = host.rules.iter().filter_map(|it| it.when.as_ref());
+    let mut of_hosts = Vec::with_capacity(plan.hosts.len());
+    for (index, host) in plan.hosts.iter().enumerate() {
+        let conditions = host.rules.iter().filter_map(|rule| rule.when.as_ref());
         let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for name in conditions.flat_map(|it| it.condition.names()) {
-            if found.contains_key(name) || host.names.iter().any(|it| it == name) {
+        for name in conditions.flat_map(|when| when.condition.names()) {
+            if found.contains_key(name) || host.names.iter().any(|own| own == name) {
                 continue;
             }
-            let serves = |it: &usize| model.host(*it, name) == Some(at);
-            let on: Vec<usize> = host.listeners.iter().copied().filter(serves).collect();
-            if !on.is_empty() {
-                found.insert(name.to_owned(), on);
+            let mut listeners = host.listeners.clone();
+            listeners.retain(|&listener| model.host(listener, name) == Some(index));
+            if !listeners.is_empty() {
+                found.insert(name.to_owned(), listeners);
             }
         }
-        found
-    };
-    plan.hosts.iter().enumerate().map(of_host).collect()
-}
-
-/// The schemes of a virtual host's listeners.
-#[derive(Clone, Copy, Debug)]
-struct Schemes {
-    http: bool,
-    https: bool,
+        of_hosts.push(found);
+    }
+    of_hosts
 }
 
 /// Whether the condition of a rule holds for a class of hosts.
@@ -83,6 +69,7 @@ enum Verdict {
 
 /// The names of a virtual host that all rules treat alike.
 struct Part {
+    /// Whether the conditions hold, in the order of the rules that have one.
     verdicts: Vec<Verdict>,
     host: VirtualHost,
 }
@@ -96,22 +83,22 @@ fn parts(
     ledger: &mut Ledger,
 ) -> Vec<VirtualHost> {
     let mut parts: Vec<Part> = Vec::new();
-    let own = host
+    let own_names = host
         .names
         .iter()
-        .map(|it| (it.clone(), host.listeners.clone()));
-    for (name, listeners) in own.chain(further) {
+        .map(|name| (name.clone(), host.listeners.clone()));
+    for (name, listeners) in own_names.chain(further) {
         let class = match name.strip_prefix('*') {
             Some(end) => HostClass::Below(end),
             None => HostClass::Name(&name),
         };
-        let part = part(&mut parts, verdicts(host, class, schemes), &listeners);
-        part.names.push(name);
+        let part_host = host_of_part(&mut parts, verdicts(host, class, schemes), &listeners);
+        part_host.names.push(name);
     }
     if !host.default_on.is_empty() {
         let verdicts = verdicts(host, HostClass::Other, schemes);
-        let part = part(&mut parts, verdicts, &host.default_on);
-        part.default_on.clone_from(&host.default_on);
+        let part_host = host_of_part(&mut parts, verdicts, &host.default_on);
+        part_host.default_on.clone_from(&host.default_on);
     }
     let finished = |part: Part| VirtualHost {
         place: host.place.clone(),
@@ -121,63 +108,79 @@ fn parts(
     parts.into_iter().map(finished).collect()
 }
 
-/// The part whose verdicts on these listeners are the given ones; a new one if there is none.
-fn part<'p>(
+/// The virtual host of the part with these verdicts and listeners; adds a part if there is none.
+fn host_of_part<'p>(
     parts: &'p mut Vec<Part>,
     verdicts: Vec<Verdict>,
     listeners: &[usize],
 ) -> &'p mut VirtualHost {
-    let is_it = |it: &Part| it.verdicts == verdicts && it.host.listeners == listeners;
-    let at = parts.iter().position(is_it).unwrap_or(parts.len());
-    if at == parts.len() {
+    let is_same = |part: &Part| part.verdicts == verdicts && part.host.listeners == listeners;
+    let index = parts.iter().position(is_same).unwrap_or(parts.len());
+    if index == parts.len() {
         let host = VirtualHost {
             listeners: listeners.to_vec(),
             ..VirtualHost::default()
         };
         parts.push(Part { verdicts, host });
     }
-    &mut parts[at].host
+    &mut parts[index].host
 }
 
 /// For each rule with a condition, whether it holds for a class of hosts.
 fn verdicts(host: &VirtualHost, class: HostClass<'_>, schemes: Schemes) -> Vec<Verdict> {
-    let conditional = host
-        .rules
-        .iter()
-        .filter_map(|it| Some((it, it.when.as_ref()?)));
-    conditional
-        .map(|(rule, when)| verdict(rule, when, class, schemes))
-        .collect()
+    let mut verdicts = Vec::new();
+    for rule in &host.rules {
+        if let Some(when) = &rule.when {
+            verdicts.push(verdict(rule, when, class, schemes));
+        }
+    }
+    verdicts
 }
 
 /// Whether the condition of one rule holds for a class of hosts.
 fn verdict(rule: &Rule, when: &When, class: HostClass<'_>, schemes: Schemes) -> Verdict {
     let holds = |scheme: Scheme| when.condition.holds(scheme, class);
-    let (http, https) = match (schemes.http, schemes.https) {
-        (true, false) => (holds(Scheme::Http), holds(Scheme::Http)),
-        (false, true) => (holds(Scheme::Https), holds(Scheme::Https)),
-        _ => (holds(Scheme::Http), holds(Scheme::Https)),
+    // If all clients come by one scheme, the condition is asked for that scheme alone.
+    let holds_by_http = || match schemes {
+        Schemes {
+            http: false,
+            https: true,
+        } => holds(Scheme::Https),
+        _ => holds(Scheme::Http),
     };
-    let only = match (rule.scheme, http, https) {
-        (None, Some(true), Some(true)) => None,
-        (None | Some(Scheme::Http), Some(true), Some(false))
-        | (Some(Scheme::Http), Some(true), _) => Some(Scheme::Http),
-        (None | Some(Scheme::Https), Some(false), Some(true))
-        | (Some(Scheme::Https), _, Some(true)) => Some(Scheme::Https),
-        (None, Some(false), Some(false))
-        | (Some(Scheme::Http), Some(false), _)
-        | (Some(Scheme::Https), _, Some(false)) => return Verdict::Never,
-        _ => return Verdict::Unsaid,
+    let holds_by_https = || match schemes {
+        Schemes {
+            http: true,
+            https: false,
+        } => holds(Scheme::Http),
+        _ => holds(Scheme::Https),
     };
-    let rest = match (&when.capture, class) {
-        (None, _) => None,
-        (Some(start), HostClass::Name(name)) => match name.strip_prefix(start.as_str()) {
-            Some(rest) if !rest.is_empty() => Some(rest.to_owned()),
-            _ => return Verdict::Unsaid,
+    let (http, https) = match rule.scheme {
+        None => (holds_by_http(), holds_by_https()),
+        Some(Scheme::Http) => (holds_by_http(), Some(false)),
+        Some(Scheme::Https) => (Some(false), holds_by_https()),
+    };
+    let only = match (http, https) {
+        (Some(true), Some(true)) => None,
+        (Some(true), Some(false)) => Some(Scheme::Http),
+        (Some(false), Some(true)) => Some(Scheme::Https),
+        (Some(false), Some(false)) => return Verdict::Never,
+        (None, _) | (_, None) => return Verdict::Unsaid,
+    };
+    let Some(start) = &when.capture else {
+        return Verdict::Holds { only, rest: None };
+    };
+    // Only for a single name it is known what the redirect captures.
+    let HostClass::Name(name) = class else {
+        return Verdict::Unsaid;
+    };
+    match name.strip_prefix(start.as_str()) {
+        Some(rest) if !rest.is_empty() => Verdict::Holds {
+            only,
+            rest: Some(rest.to_owned()),
         },
-        _ => return Verdict::Unsaid,
-    };
-    Verdict::Holds { only, rest }
+        _ => Verdict::Unsaid,
+    }
 }
 
 /// The rules for hosts with these verdicts: rules that never hold are left out, undecided ones are closed.
@@ -203,9 +206,8 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
             }
             // The rules after it are served for hosts to which the condition may apply, and clients choose the host.
             Verdict::Unsaid if is_left_out(&resolved, when) => {
-                when.ids
-                    .iter()
-                    .for_each(|&id| ledger.risk(id, NOT_REDIRECTED));
+                let ids = when.ids.iter();
+                ids.for_each(|&id| ledger.risk(id, NOT_REDIRECTED));
                 continue;
             }
             Verdict::Unsaid => {

@@ -55,37 +55,37 @@ impl<'m> FirstMatch<'m> {
 
     /// The index of the set, among those for which `wanted` holds, that decides about `path`.
     pub(crate) fn find(&self, path: &str, wanted: impl Fn(usize) -> bool) -> Option<usize> {
-        let first = |found: Option<&Vec<usize>>| {
-            found
-                .and_then(|it| it.iter().find(|at| wanted(**at)))
-                .copied()
+        let mut first: Option<usize> = None;
+        // The indices of sets that all contain the path, in ascending order.
+        let mut take = |indices: Option<&Vec<usize>>| {
+            let mut ascending = indices.into_iter().flatten().copied();
+            let found = ascending.find(|index| wanted(*index));
+            first = first.into_iter().chain(found).min();
         };
-        let mut best = first(self.exact.get(path));
-        let mut take = |found: Option<usize>| {
-            best = match (best, found) {
-                (Some(one), Some(two)) => Some(one.min(two)),
-                (one, two) => one.or(two),
-            };
-        };
-        take(first(self.prefixes.get(path)));
+        take(self.exact.get(path));
+        take(self.prefixes.get(path));
         for (end, _) in path.match_indices('/') {
-            take(first(self.prefixes.get(&path[..end])));
-            take(first(self.below.get(&path[..end])));
+            take(self.prefixes.get(&path[..end]));
+            take(self.below.get(&path[..end]));
         }
         // A path without any slash, such as `*`, is only below the root.
-        take(first(self.prefixes.get("")));
-        let starts = self.starts.iter().filter_map(|&it| path.get(..it));
-        for others in starts.filter_map(|it| self.others.get(it)) {
-            let before = others
-                .iter()
-                .take_while(|it| best.is_none_or(|best| it.0 < best));
-            let mut has = before.filter(|(at, matcher)| wanted(*at) && matcher.has(path));
-            best = has.next().map(|it| it.0).or(best);
+        take(self.prefixes.get(""));
+        let starts = self.starts.iter().filter_map(|&length| path.get(..length));
+        for others in starts.filter_map(|start| self.others.get(start)) {
+            let is_earlier = |index: usize| first.is_none_or(|first| index < first);
+            let mut earlier = others.iter().take_while(|(index, _)| is_earlier(*index));
+            let found = earlier.find(|(index, matcher)| wanted(*index) && matcher.has(path));
+            first = found.map(|(index, _)| *index).or(first);
         }
-        let yields = best.is_none_or(|it| self.yielding.contains(&it));
-        let is_asked = |at: usize| yields || best.is_some_and(|best| at < best);
-        let has = |it: &&(usize, &Matcher)| is_asked(it.0) && wanted(it.0) && it.1.has(path);
-        self.expressions.iter().find(has).map(|it| it.0).or(best)
+        // A set that yields leaves the path to any expression, and another one only to those before it.
+        let yields = first.is_none_or(|index| self.yielding.contains(&index));
+        let is_asked = |index: usize| yields || first.is_some_and(|first| index < first);
+        let mut asked = self
+            .expressions
+            .iter()
+            .filter(|(index, _)| is_asked(*index));
+        let expression = asked.find(|(index, matcher)| wanted(*index) && matcher.has(path));
+        expression.map(|(index, _)| *index).or(first)
     }
 }
 

@@ -19,52 +19,65 @@ pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
         for (at, rule) in host.rules.iter().enumerate() {
             order.add(&rule.matcher, at);
         }
-        let serves = |it: &usize| matches!(outcome(&host.rules[*it]), Action::Serve(_));
-        let all = (0..host.rules.len()).filter(serves);
-        let found: Vec<(usize, Vec<String>, bool)> = all
-            .map(|at| {
-                let rule = &host.rules[at];
-                let page = names(rule, "fallback", "");
-                let index = names(rule, "index", INDEX).into_iter();
-                let gone =
-                    index.filter(|it| is_hidden(rule, it) || meets(&host.rules, &order, at, it));
-                let is_met = |page: &String| {
-                    let mut pages = pages(&rule.matcher, page).into_iter();
-                    let other = |it| decides(&host.rules, &order, at, it);
-                    pages.any(|it| other(it).is_some_and(|it| !is_alike(&host.rules[it], rule)))
-                };
-                (at, gone.collect(), page.iter().any(is_met))
-            })
-            .collect();
-        for (at, index, page) in found {
-            take(&mut host.rules[at], &index, page, ledger);
+        let mut changes: Vec<(usize, UnusableFiles)> = Vec::new();
+        for (at, rule) in host.rules.iter().enumerate() {
+            if matches!(outcome(rule), Action::Serve(_)) {
+                changes.push((at, UnusableFiles::of(&host.rules, &order, at)));
+            }
+        }
+        for (at, unusable) in changes {
+            unusable.remove_from(&mut host.rules[at], ledger);
         }
     }
 }
 
-fn take(rule: &mut Rule, gone: &[String], page: bool, ledger: &mut Ledger) {
-    let index = names(rule, "index", INDEX);
-    let Action::Serve(serve) = &mut rule.action else {
-        return;
-    };
-    if !gone.is_empty() {
-        let left = index.iter().filter(|it| !gone.contains(it));
-        serve.keys.insert("index".to_owned(), quoted_list(left));
-        let text = format!(
-            "{} stands for a directory, and another rule of the source decides about it: `index` is without it here",
-            gone.join(", ")
-        );
-        ledger.say(Weight::Risk, rule.place.clone(), text);
+/// The files that a rule cannot serve for other paths, because another rule decides about them.
+struct UnusableFiles {
+    index: Vec<String>,
+    has_fallback: bool,
+}
+
+impl UnusableFiles {
+    fn of(rules: &[Rule], order: &Earlier, at: usize) -> Self {
+        let rule = &rules[at];
+        let mut index = names(rule, "index", INDEX);
+        index.retain(|name| is_hidden(rule, name) || meets(rules, order, at, name));
+        let fallbacks = names(rule, "fallback", "");
+        let mut paths = fallbacks.iter().flat_map(|page| pages(&rule.matcher, page));
+        let has_fallback = paths.any(|path| match decides(rules, order, at, path) {
+            Some(other) => !is_alike(&rules[other], rule),
+            None => false,
+        });
+        Self {
+            index,
+            has_fallback,
+        }
     }
-    if page {
-        serve.keys.remove("fallback");
-        let text = "another rule of the source decides about the page in the place of what is missing: the front \
-                    answers 404 instead. If clients may have the page, write it into `fallback`";
-        ledger.say(Weight::Risk, rule.place.clone(), text);
-    }
-    // Otherwise the application would get requests that the source answers by that other rule.
-    if !gone.is_empty() && serve.upstream.is_some() {
-        rule.action = Action::Closed;
+
+    fn remove_from(&self, rule: &mut Rule, ledger: &mut Ledger) {
+        let mut index = names(rule, "index", INDEX);
+        let Action::Serve(serve) = &mut rule.action else {
+            return;
+        };
+        if !self.index.is_empty() {
+            index.retain(|name| !self.index.contains(name));
+            serve.keys.insert("index".to_owned(), quoted_list(index));
+            let text = format!(
+                "{} stands for a directory, and another rule of the source decides about it: `index` is without it here",
+                self.index.join(", ")
+            );
+            ledger.say(Weight::Risk, rule.place.clone(), text);
+        }
+        if self.has_fallback {
+            serve.keys.remove("fallback");
+            let text = "another rule of the source decides about the page in the place of what is missing: the front \
+                        answers 404 instead. If clients may have the page, write it into `fallback`";
+            ledger.say(Weight::Risk, rule.place.clone(), text);
+        }
+        // Otherwise the application would get requests that the source answers by that other rule.
+        if !self.index.is_empty() && serve.upstream.is_some() {
+            rule.action = Action::Closed;
+        }
     }
 }
 
@@ -123,49 +136,53 @@ fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
         Matcher::Expression(_) => return false,
         other => vec![format!("{}/", other.shown())],
     };
-    let is_one = |directory: &String| {
+    let is_decided_elsewhere = |directory: &String| {
         let files = Matcher::pattern(&format!("{directory}{name}"));
-        let is_before = |it: &usize| *it < at || gives_way(&rules[at], &rules[*it]);
-        let before = order.related(&files).into_iter().filter(is_before);
-        let is_other = |it: &usize| {
-            let rule = &rules[*it];
-            rule.takes_get() && !is_index(rule, &rules[at]) && !is_asked_before(rules, *it, at)
-        };
-        let mut others = before.filter(is_other);
-        others.any(|it| rules[it].matcher.takes_file(directory, name))
+        let mut related = order.related(&files).into_iter();
+        related.any(|other| {
+            let rule = &rules[other];
+            let is_before = other < at || gives_way(&rules[at], rule);
+            is_before
+                && rule.takes_get()
+                && !is_index(rule, &rules[at])
+                && !is_asked_before(rules, other, at)
+                && rule.matcher.takes_file(directory, name)
+        })
     };
-    directories.iter().any(is_one)
+    directories.iter().any(is_decided_elsewhere)
 }
 
 /// The index of the rule that decides about a path; `None` if it is `at` itself.
 fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> Option<usize> {
     let file = Matcher::Exact(path.clone());
-    // Requests for this rule did not match the other one, for instance because of their scheme.
-    let passed = |it: usize| {
-        let is_before = it < at && rules[it].matcher.covers(&rules[at].matcher);
-        !rules[it].takes_get() || is_before || is_asked_before(rules, it, at)
-    };
-    let mut related = order.related(&file).into_iter();
-    let mut next = || related.find(|it| rules[*it].matcher.has(&path) && !passed(*it));
-    let mut first = next();
-    if let Some(yielding) = first.filter(|it| rules[*it].yields) {
-        let mut behind = std::iter::from_fn(next);
-        let expression = behind.find(|it| gives_way(&rules[yielding], &rules[*it]));
-        first = expression.or(first);
+    let mut applicable = order.related(&file).into_iter().filter(|&other| {
+        let rule = &rules[other];
+        // Requests for this rule did not match the other one, for instance because of their scheme.
+        let is_passed = || {
+            let is_before = other < at && rule.matcher.covers(&rules[at].matcher);
+            is_before || is_asked_before(rules, other, at)
+        };
+        rule.matcher.has(&path) && rule.takes_get() && !is_passed()
+    });
+    let first = applicable.next()?;
+    let mut deciding = first;
+    if rules[first].yields {
+        let expression = applicable.find(|&it| gives_way(&rules[first], &rules[it]));
+        deciding = expression.unwrap_or(first);
     }
-    first.filter(|it| *it != at)
+    (deciding != at).then_some(deciding)
 }
 
 /// Whether requests for the paths of rule `at` that pass the tests of rule `it` are already answered by an earlier
 /// rule, so that those that reach rule `at` do not pass them.
 fn is_asked_before(rules: &[Rule], it: usize, at: usize) -> bool {
-    let rule = &rules[it];
-    let is_same = |other: &Rule| {
-        other.matcher == rules[at].matcher
-            && other.tests == rule.tests
-            && other.action == rule.action
+    let tested = &rules[it];
+    let answers_them = |earlier: &Rule| {
+        earlier.matcher == rules[at].matcher
+            && earlier.tests == tested.tests
+            && earlier.action == tested.action
     };
-    !rule.tests.is_empty() && rules[..at].iter().any(is_same)
+    !tested.tests.is_empty() && rules[..at].iter().any(answers_them)
 }
 
 /// The settings that decide the media types of a rule's files.
@@ -208,13 +225,13 @@ fn is_alike(one: &Rule, other: &Rule) -> bool {
         && certificate(one) == certificate(other)
 }
 
-fn adds_all(one: &Fields, other: &Fields) -> bool {
-    let has = |mine: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>| {
-        theirs
-            .iter()
-            .all(|(name, value)| mine.get(name) == Some(value))
+/// Whether the changes `fields` contain all of `others`, apart from removals.
+fn adds_all(fields: &Fields, others: &Fields) -> bool {
+    let has_all = |values: &BTreeMap<String, String>, others: &BTreeMap<String, String>| {
+        let mut others = others.iter();
+        others.all(|(name, value)| values.get(name) == Some(value))
     };
-    has(&one.set, &other.set) && has(&one.add, &other.add)
+    has_all(&fields.set, &others.set) && has_all(&fields.add, &others.add)
 }
 
 /// The default index file of httpd, nginx and the front.

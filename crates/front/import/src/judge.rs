@@ -82,33 +82,38 @@ impl PlaceUse {
         let Some(nature) = answer.nature else {
             return Some("is no directive".to_owned());
         };
-        let (matters, what) = match nature {
-            Nature::Access => (true, "says who may do what"),
-            Nature::Content { of_files: true } => (self.serves, "changes how files are sent"),
-            Nature::Content { of_files: false } => {
-                let answers = self.serves || self.forwards || self.leaves;
-                (answers, "changes what is answered")
+        let any_use = self.serves || self.forwards || self.leaves;
+        let effect = match nature {
+            Nature::Access => "says who may do what",
+            Nature::Content { of_files: true } if self.serves => "changes how files are sent",
+            Nature::Content { of_files: false } if any_use => "changes what is answered",
+            Nature::Identity if self.forwards => "says what the application believes",
+            Nature::Transport if self.forwards && !answer.is_needless => {
+                "says how backends are reached and verified"
             }
-            Nature::Identity => (self.forwards, "says what the application believes"),
-            Nature::Transport => (
-                self.forwards && !answer.is_needless,
-                "says how backends are reached and verified",
-            ),
-            Nature::Harmless => (false, ""),
+            // The place does nothing that the directive is about, or the directive does no harm anywhere.
+            Nature::Content { .. } | Nature::Identity | Nature::Transport | Nature::Harmless => {
+                return None;
+            }
         };
-        matters.then(|| format!("{what}, and was not converted; here: {}", answer.text))
+        Some(format!(
+            "{effect}, and was not converted; here: {}",
+            answer.text
+        ))
     }
 }
 
 /// Whether the effect of any of these directives on a place depends on what the place does.
 pub(crate) fn depends(directives: &[Directive], ledger: &Ledger) -> bool {
-    directives.iter().any(|it| {
-        let answer = foreign_answer(ledger.server(it.id), &it.name);
-        let depends = match answer.and_then(|it| it.nature) {
+    directives.iter().any(|directive| {
+        let answer = foreign_answer(ledger.server(directive.id), &directive.name);
+        match answer.and_then(|it| it.nature) {
+            // They close each place, or none.
             None | Some(Nature::Access | Nature::Harmless) => false,
-            Some(Nature::Content { .. } | Nature::Identity | Nature::Transport) => true,
-        };
-        depends && !ledger.is_handled(it.id)
+            Some(Nature::Content { .. } | Nature::Identity | Nature::Transport) => {
+                !ledger.is_handled(directive.id)
+            }
+        }
     })
 }
 
@@ -133,9 +138,9 @@ pub(crate) fn lose_field(name: &str, id: Id, text: String, ledger: &mut Ledger) 
 /// Whether clients can do no more without this response field.
 pub(crate) fn can_be_lost(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let is_own = lower.starts_with("x-") && !GUARDING.contains(&lower.as_str());
-    let allows = ALLOWING.iter().any(|it| lower.starts_with(it));
-    is_own || allows || HELPFUL.contains(&lower.as_str())
+    let is_of_source = lower.starts_with("x-") && !GUARDING.contains(&lower.as_str());
+    let allows = ALLOWING.iter().any(|prefix| lower.starts_with(prefix));
+    is_of_source || allows || HELPFUL.split(' ').any(|it| it == lower)
 }
 
 impl JudgedPlace {
@@ -157,30 +162,10 @@ impl Admission {
     }
 }
 
-/// Fields without which a response is cached for a shorter time, or describes itself less.
-const HELPFUL: &[&str] = &[
-    "accept-ranges",
-    "age",
-    "allow",
-    "alt-svc",
-    "cache-control",
-    "content-language",
-    "date",
-    "etag",
-    "expires",
-    "last-modified",
-    "link",
-    "location",
-    "p3p",
-    "pragma",
-    "server",
-    "server-timing",
-    "sourcemap",
-    "tk",
-    "vary",
-    "via",
-    "warning",
-];
+/// Fields without which a response is cached for a shorter time, or describes itself less, separated by blanks.
+const HELPFUL: &str = "\
+    accept-ranges age allow alt-svc cache-control content-language date etag expires last-modified link location p3p \
+    pragma server server-timing sourcemap tk vary via warning";
 
 /// Prefixes of fields that allow clients something.
 const ALLOWING: &[&str] = &["access-control-", "timing-allow-"];

@@ -54,12 +54,12 @@ pub use report::Import;
 pub use sources::Kind;
 
 use crate::emit::{Form, WrittenFile};
-use crate::files::{Budget, Text};
+use crate::files::Budget;
 use crate::httpd::modules::Modules;
 use crate::httpd::tree::{Expansion, environment};
 use crate::judge::can_be_lost;
 use crate::ledger::Ledger;
-use crate::plan::{Action, Plan, Upstream};
+use crate::plan::{Action, Plan};
 use crate::sources::Sources;
 
 /// What to convert, and how.
@@ -92,45 +92,39 @@ pub struct Options {
 /// A file cannot be read or understood, or is not a configuration of one of the three servers.
 pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportError> {
     let mut budget = Budget::default();
-    let readings = options.files.iter().map(|path| budget.read(files, path));
-    let texts: Vec<Text> = readings.collect::<Result<_, _>>()?;
+    let mut sources = Sources::default();
+    for path in &options.files {
+        sources.add(budget.read(files, path)?, options.kind);
+    }
     let mut ledger = Ledger::new(options.keep.is_some());
     let mut plan = Plan::default();
-    let mut sources = Sources::default();
-    for text in texts {
-        sources.add(text, options.kind);
-    }
+    let mut reader = SourceReader {
+        sources: &sources,
+        files,
+        options,
+        budget: &mut budget,
+        ledger: &mut ledger,
+        plan: &mut plan,
+    };
     if !sources.nginx.is_empty() {
-        of_nginx(
-            &sources,
-            files,
-            options,
-            &mut budget,
-            &mut ledger,
-            &mut plan,
-        )?;
+        reader.read_nginx()?;
     }
     if sources.nginx.is_empty() || sources.has_httpd() {
-        of_httpd(
-            &sources,
-            files,
-            options,
-            &mut budget,
-            &mut ledger,
-            &mut plan,
-        )?;
+        reader.read_httpd()?;
     }
     plan.close_unjudged(&mut ledger);
     close_bare_texts(&mut plan, &mut ledger);
     plan.close_unsayable(&mut ledger);
+    // The steps after this one compare the rules of each host, so hosts are split before.
     hosts::resolve(&mut plan, &mut ledger);
     parameters::close(&mut plan, &mut ledger);
     route_tests::close(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
     index_files::withdraw(&mut plan, &mut ledger);
-    let paths = options.tomcats.iter();
-    let each = paths.map(|path| tomcat::read(&budget.read(files, path)?));
-    let tomcats: Vec<tomcat::Tomcat> = each.collect::<Result<_, _>>()?;
+    let mut tomcats = Vec::with_capacity(options.tomcats.len());
+    for path in &options.tomcats {
+        tomcats.push(tomcat::read(&budget.read(files, path)?)?);
+    }
     tomcat::apply(&tomcats, &mut plan, &mut ledger);
     for (listener, address) in plan.listeners.iter_mut().zip(&options.listens) {
         listener.address.clone_from(address);
@@ -138,76 +132,69 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     keep_refused_private(&mut plan, files, &mut ledger);
     close_refused_upstreams(&mut plan, files, &mut ledger);
     routes::close_beyond(&mut plan, &mut ledger);
-    let names = options
-        .files
-        .iter()
-        .map(|it| it.display().to_string())
-        .collect();
-    Ok(finished(&plan, ledger, options, names))
+    Ok(finished(&plan, ledger, options))
 }
 
-fn of_nginx(
-    sources: &Sources,
-    files: &dyn Files,
-    options: &Options,
-    budget: &mut Budget,
-    ledger: &mut Ledger,
-    plan: &mut Plan,
-) -> Result<(), ImportError> {
-    let mut expansion = nginx::tree::Expansion {
-        files,
-        ledger,
-        budget,
-        defines: &options.defines,
-        beside: sources
-            .nginx
-            .first()
-            .and_then(|it| it.path.parent())
-            .map(Path::to_path_buf)
-            .unwrap_or_default(),
-        depth: 0,
-    };
-    let mut top = Vec::new();
-    for text in &sources.nginx {
-        top.extend(expansion.file(text)?);
-    }
-    nginx::convert(&top, &mut expansion, plan, &options.vhosts);
-    Ok(())
+/// Reads the files of the source into a plan and its ledger.
+struct SourceReader<'a> {
+    sources: &'a Sources,
+    files: &'a dyn Files,
+    options: &'a Options,
+    budget: &'a mut Budget,
+    ledger: &'a mut Ledger,
+    plan: &'a mut Plan,
 }
 
-fn of_httpd(
-    sources: &Sources,
-    files: &dyn Files,
-    options: &Options,
-    budget: &mut Budget,
-    ledger: &mut Ledger,
-    plan: &mut Plan,
-) -> Result<(), ImportError> {
-    if sources.httpd.is_empty() {
-        let text = "only files of mod_jk were read: what httpd or IIS itself serves, and its names, TLS and guards, \
-                    stand in files of its own";
-        ledger.say(Weight::Note, None, text);
+impl SourceReader<'_> {
+    fn read_nginx(&mut self) -> Result<(), ImportError> {
+        let texts = &self.sources.nginx;
+        let main_directory = texts.first().and_then(|main| main.path.parent());
+        let mut expansion = nginx::tree::Expansion {
+            files: self.files,
+            ledger: self.ledger,
+            budget: self.budget,
+            defines: &self.options.defines,
+            beside: main_directory.map(Path::to_path_buf).unwrap_or_default(),
+            depth: 0,
+        };
+        let mut directives = Vec::new();
+        for text in texts {
+            directives.extend(expansion.file(text)?);
+        }
+        let vhosts = &self.options.vhosts;
+        nginx::convert(&directives, &mut expansion, self.plan, vhosts);
+        Ok(())
     }
-    let mut expansion = Expansion {
-        files,
-        ledger,
-        budget,
-        defines: options.defines.iter().cloned().collect(),
-        environment: sources
-            .httpd
-            .first()
-            .map(|it| environment(files, &it.path))
-            .unwrap_or_default(),
-        server_root: None,
-        modules: Modules::default(),
-        placeholders: HashMap::new(),
-        depth: 0,
-    };
-    let mut top = Vec::new();
-    for text in &sources.httpd {
-        top.extend(expansion.file(text)?);
+
+    /// Reads the files of httpd and those of mod_jk.
+    fn read_httpd(&mut self) -> Result<(), ImportError> {
+        let texts = &self.sources.httpd;
+        if texts.is_empty() {
+            let text = "only files of mod_jk were read: what httpd or IIS itself serves, and its names, TLS and \
+                        guards, stand in files of its own";
+            self.ledger.say(Weight::Note, None, text);
+        }
+        let main = texts.first();
+        let mut expansion = Expansion {
+            files: self.files,
+            ledger: self.ledger,
+            budget: self.budget,
+            defines: self.options.defines.iter().cloned().collect(),
+            environment: main
+                .map(|main| environment(self.files, &main.path))
+                .unwrap_or_default(),
+            server_root: None,
+            modules: Modules::default(),
+            placeholders: HashMap::new(),
+            depth: 0,
+        };
+        let mut directives = Vec::new();
+        for text in texts {
+            directives.extend(expansion.file(text)?);
+        }
+        let vhosts = &self.options.vhosts;
+        httpd::convert(&directives, self.sources, &mut expansion, self.plan, vhosts)
     }
-    httpd::convert(&top, sources, &mut expansion, plan, &options.vhosts)
 }
 
 /// Takes TLS listeners that the front would refuse off the network, for instance because of a key with a password.
@@ -237,14 +224,14 @@ fn close_bare_texts(plan: &mut Plan, ledger: &mut Ledger) {
         let lower = name.to_ascii_lowercase();
         lower.starts_with("content-") && !lower.starts_with("content-security-policy")
     };
-    let rules = plan.hosts.iter_mut().flat_map(|host| &mut host.rules);
-    for rule in rules.filter(|it| matches!(it.action, Action::Text(_))) {
-        let (all, some) = (
-            &rule.settings.response_fields,
-            &rule.settings.success_fields,
-        );
-        let mut names = all.names().chain(some.names());
-        if names.any(|it| is_of_body(it) && !can_be_lost(it)) {
+    for rule in plan.hosts.iter_mut().flat_map(|host| &mut host.rules) {
+        if !matches!(rule.action, Action::Text(_)) {
+            continue;
+        }
+        let settings = &rule.settings;
+        let of_success = settings.success_fields.names();
+        let mut names = settings.response_fields.names().chain(of_success);
+        if names.any(|name| is_of_body(name) && !can_be_lost(name)) {
             let text = "the front sends this text without the fields that guard it: it is closed";
             ledger.say(Weight::Risk, rule.place.clone(), text);
             rule.action = Action::Closed;
@@ -257,11 +244,8 @@ fn close_bare_texts(plan: &mut Plan, ledger: &mut Ledger) {
 fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
     for index in 0..plan.upstreams.len() {
         let upstream = &plan.upstreams[index];
-        let is_https = upstream
-            .backends
-            .iter()
-            .any(|it| it.url.starts_with("https"));
-        if !is_https {
+        let mut backends = upstream.backends.iter();
+        if !backends.any(|backend| backend.url.starts_with("https")) {
             continue;
         }
         let Some(fault) = files.fault(&emit::upstream_alone(upstream)) else {
@@ -272,24 +256,21 @@ fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledg
             "the front cannot reach the upstream `{name}`: {fault}; what leads there is closed"
         );
         ledger.say(Weight::Risk, None, text);
-        let leads_there = |(at, it): &(usize, &Upstream)| {
-            *at == index || it.shares.iter().any(|share| share.0 == index)
+        let upstreams = &plan.upstreams;
+        let leads_there = |of_rule: usize| {
+            let mut shares = upstreams[of_rule].shares.iter();
+            of_rule == index || shares.any(|(shared, _)| *shared == index)
         };
-        let all = plan.upstreams.iter().enumerate();
-        let leading: Vec<usize> = all.filter(leads_there).map(|it| it.0).collect();
-        let rules = plan.hosts.iter_mut().flat_map(|host| &mut host.rules);
-        rules
-            .filter(|rule| {
-                rule.action
-                    .upstream()
-                    .is_some_and(|it| leading.contains(&it))
-            })
-            .for_each(|rule| rule.action = Action::Closed);
+        for rule in plan.hosts.iter_mut().flat_map(|host| &mut host.rules) {
+            if rule.action.upstream().is_some_and(leads_there) {
+                rule.action = Action::Closed;
+            }
+        }
     }
 }
 
 /// Writes the plan as a file, with routes closed that `check` would refuse.
-fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<String>) -> Import {
+fn finished(plan: &Plan, mut ledger: Ledger, options: &Options) -> Import {
     let groups = routes::groups(plan);
     let write = |closed: &[usize], inline_secrets: bool| {
         let form = Form {
@@ -300,18 +281,14 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         };
         emit::write(plan, &groups, form)
     };
-    let (probe, closed) = accepted(&|closed| write(closed, true), &mut ledger);
-    let WrittenFile {
-        text,
-        files,
-        routes,
-        kept,
-    } = if options.inline_secrets || !plan.has_secrets() {
-        probe
+    // For `check` the secrets are in the text, because their files do not exist yet.
+    let (checked, closed) = accepted(&|closed| write(closed, true), &mut ledger);
+    let written = if options.inline_secrets || !plan.has_secrets() {
+        checked
     } else {
         write(&closed, false)
     };
-    if options.keep.is_some() && kept > 0 {
+    if options.keep.is_some() && written.kept > 0 {
         let remedy = ledger.address_guards.remedy();
         let text = format!(
             "the old server must listen at the address of --keep; with {remedy} it sees the clients' addresses"
@@ -320,13 +297,14 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options, names: Vec<Strin
         kept::say(plan, &groups, &mut ledger);
     }
     let (directives, remarks) = ledger.finish();
+    let sources = options.files.iter().map(|path| path.display().to_string());
     Import {
-        text: emit::head(&names, &remarks) + &text,
-        files,
+        text: emit::head(&sources.collect::<Vec<_>>(), &remarks) + &written.text,
+        files: written.files,
         sums: ledger::sums(&directives),
         directives,
         remarks,
-        routes: (routes, kept),
+        routes: (written.routes, written.kept),
     }
 }
 
@@ -337,27 +315,30 @@ fn accepted(
     ledger: &mut Ledger,
 ) -> (WrittenFile, Vec<usize>) {
     let mut closed: Vec<usize> = Vec::new();
-    let mut probe = write(&closed);
+    let mut written = write(&closed);
     for _ in 0..ROUNDS_MAX {
-        let report = match catamaran_config::parse("catamaran.toml", &probe.text) {
+        let report = match catamaran_config::parse("catamaran.toml", &written.text) {
             Ok(loaded) => {
-                if loaded.config.routes.iter().all(|it| it.target.is_error()) {
+                let mut routes = loaded.config.routes.iter();
+                if routes.all(|route| route.target.is_error()) {
                     ledger.say(Weight::Risk, None, NOTHING);
                 }
                 break;
             }
             Err(report) => report,
         };
-        let known = closed.len();
-        closed.extend(refused(&report, &probe.text, ledger));
+        let closed_before = closed.len();
+        closed.extend(refused(&report, &written.text, ledger));
+        // The writer searches in sorted indices.
         closed.sort_unstable();
         closed.dedup();
-        if closed.len() == known {
+        // The lines that are still refused belong to no route, so closing routes does not help.
+        if closed.len() == closed_before {
             break;
         }
-        probe = write(&closed);
+        written = write(&closed);
     }
-    (probe, closed)
+    (written, closed)
 }
 
 /// Reports the lines of the written text that `check` refuses, unless they contain a secret. Returns the indices of
@@ -367,17 +348,21 @@ fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger
     let is_fault = |it: &&Finding| it.severity == Severity::Fault;
     let faults = report.findings().iter().filter(is_fault);
     for finding in faults.take(FINDINGS_MAX) {
+        // Lines are counted from 1; 0 stands for a finding without a line.
         let line = report.position(finding).place.map_or(0, |it| it.0);
-        let named_line = written.lines().nth(line.saturating_sub(1));
-        let shown = named_line.map(shown).unwrap_or_default();
-        let above = written.lines().take(line);
-        let begun = above.filter(|it| it.starts_with("[[route]]")).count();
-        // Lines outside of routes are above all routes.
-        let route = begun.checked_sub(1);
+        let line_text = written.lines().nth(line.saturating_sub(1));
+        let shown_line = line_text.map(shown).unwrap_or_default();
+        let lines_so_far = written.lines().take(line);
+        let routes_so_far = lines_so_far.filter(|it| it.starts_with("[[route]]"));
+        // All lines outside of routes are above the first route, so a line below it is in the last route so far.
+        let route = routes_so_far.count().checked_sub(1);
+        let consequence = match route {
+            Some(_) => "; its route is closed",
+            None => "",
+        };
         let text = format!(
-            "`check` refuses a line that was written, {shown:?}: {}{}",
-            finding.message,
-            route.map_or("", |_| "; its route is closed")
+            "`check` refuses a line that was written, {shown_line:?}: {}{consequence}",
+            finding.message
         );
         ledger.say(Weight::Risk, None, text);
         routes.extend(route);
@@ -387,11 +372,13 @@ fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger
 
 /// A written line for a remark: without secrets, and without the values that `match_regex` compares with.
 fn shown(line: &str) -> &str {
-    let is_secret = line.contains("secret");
-    let key = line.split(" = ").next().filter(|it| *it == "match_regex");
-    key.unwrap_or(if is_secret { "" } else { line })
+    if line.starts_with("match_regex = ") {
+        return "match_regex";
+    }
+    if line.contains("secret") { "" } else { line }
 }
 
+/// The remark on a file in which every route answers with an error.
 const NOTHING: &str = "nothing that was read leads to a backend, to files or elsewhere: the front answers each request with \
     an error";
 

@@ -30,10 +30,14 @@ pub(crate) fn written(
             "the log of the front has no name for `{part}`: lines have the format of the front"
         ));
     };
-    let is_read = line.contains('{') && !line.contains("%{") && LogTemplate::parse(&line).is_ok();
+    // The key `format` takes neither a line without placeholders nor one with those of httpd.
+    let can_be_read = line.contains('{') && !line.contains("%{");
+    if can_be_read && LogTemplate::parse(&line).is_ok() {
+        return Ok(line);
+    }
     let refusal =
         "it is no line that the log of the front can write: lines have the format of the front";
-    is_read.then_some(line).ok_or_else(|| refusal.to_owned())
+    Err(refusal.to_owned())
 }
 
 /// What the front writes for a field of the request.

@@ -56,16 +56,11 @@ impl Matcher {
 
     /// The set of a pattern, as the simplest kind of matcher that means the same.
     pub(crate) fn pattern(text: &str) -> Self {
-        let mut plain = String::with_capacity(text.len());
-        for sign in text.chars() {
-            if sign != '*' || !plain.ends_with('*') {
-                plain.push(sign);
-            }
-        }
+        let merged = with_single_stars(text);
         // Every path begins with a slash.
-        let rooted = match plain.strip_prefix('*') {
-            Some(rest) if !rest.starts_with('/') => format!("/*{rest}"),
-            _ => plain,
+        let rooted = match merged.strip_prefix('*') {
+            Some(after_star) if !after_star.starts_with('/') => format!("/*{after_star}"),
+            _ => merged,
         };
         if rooted == "/*" || rooted == "*" {
             return Self::everything();
@@ -73,22 +68,19 @@ impl Matcher {
         if !rooted.contains(['*', '?']) {
             return Self::Exact(rooted);
         }
-        let parts = rooted.rsplit_once("/*");
-        match parts {
-            Some((path, suffix))
-                if !path.contains(['*', '?'])
-                    && !suffix.is_empty()
-                    // A route for the suffix would also match the path itself.
-                    && !path.ends_with(suffix)
-                    && !suffix.contains(['*', '?', '/']) =>
-            {
-                Self::Suffix {
-                    path: path.to_owned(),
-                    suffix: suffix.to_owned(),
-                }
-            }
-            _ => Self::Pattern(rooted),
+        if let Some((path, suffix)) = rooted.rsplit_once("/*")
+            && !path.contains(['*', '?'])
+            && !suffix.is_empty()
+            && !suffix.contains(['*', '?', '/'])
+            // A route for the suffix would also match the path itself.
+            && !path.ends_with(suffix)
+        {
+            return Self::Suffix {
+                path: path.to_owned(),
+                suffix: suffix.to_owned(),
+            };
         }
+        Self::Pattern(rooted)
     }
 
     /// Patterns whose union is the set. For an expression the union contains the set.
@@ -128,17 +120,21 @@ impl Matcher {
     pub(crate) fn has(&self, path: &str) -> bool {
         match self {
             Self::Exact(exact) => exact == path,
-            Self::Prefix(prefix) => path
-                .strip_prefix(prefix.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || prefix.is_empty()),
+            Self::Prefix(prefix) => match path.strip_prefix(prefix.as_str()) {
+                Some(below) => below.is_empty() || below.starts_with('/') || prefix.is_empty(),
+                None => false,
+            },
             Self::Suffix {
                 path: above,
                 suffix,
-            } => path.strip_prefix(above.as_str()).is_some_and(|rest| {
-                rest.len() > suffix.len()
-                    && rest.starts_with('/')
-                    && rest.ends_with(suffix.as_str())
-            }),
+            } => match path.strip_prefix(above.as_str()) {
+                // The slash is no part of the suffix.
+                Some(below) => {
+                    let is_longer = below.len() > suffix.len();
+                    is_longer && below.starts_with('/') && below.ends_with(suffix.as_str())
+                }
+                None => false,
+            },
             Self::Pattern(text) => matches(text.as_bytes(), path.as_bytes()),
             Self::Expression(expression) => expression.has(path),
         }
@@ -158,30 +154,31 @@ impl Matcher {
             (_, Self::Expression(_)) => return false,
             _ => {}
         }
-        let mine = self.globs();
-        let covered = |glob: &String| {
-            mine.iter()
-                .any(|it| matches(it.as_bytes(), glob.as_bytes()))
+        // A pattern that matches the text of another one, with its wildcards as characters, covers it.
+        let own_globs = self.globs();
+        let is_covered = |glob: &String| {
+            let mut own = own_globs.iter().map(String::as_bytes);
+            own.any(|own_glob| matches(own_glob, glob.as_bytes()))
         };
-        other.globs().iter().all(covered)
+        other.globs().iter().all(is_covered)
     }
 
     /// Whether any path is in both sets.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(path), set) | (set, Self::Exact(path)) => set.has(path),
-            (Self::Prefix(one), Self::Prefix(_)) => other.has(one) || self.covers(other),
+            (Self::Prefix(path), Self::Prefix(_)) => other.has(path) || self.covers(other),
             (Self::Expression(_), _) | (_, Self::Expression(_)) => {
-                let (one, two) = (self.start(), other.start());
-                one.starts_with(&*two) || two.starts_with(&*one)
+                let (own_start, other_start) = (self.start(), other.start());
+                own_start.starts_with(&*other_start) || other_start.starts_with(&*own_start)
             }
             _ => {
-                let theirs = other.globs();
-                let meets = |mine: &String| {
-                    let mut theirs = theirs.iter().map(|it| it.as_bytes());
-                    theirs.any(|it| meet(mine.as_bytes(), it, it.len()))
+                let other_globs = other.globs();
+                let meets_other = |own: &String| {
+                    let mut others = other_globs.iter().map(String::as_bytes);
+                    others.any(|glob| meet(own.as_bytes(), glob, glob.len()))
                 };
-                self.globs().iter().any(meets)
+                self.globs().iter().any(meets_other)
             }
         }
     }
@@ -192,13 +189,14 @@ impl Matcher {
         let file = format!("{directory}{name}");
         let glob = match self {
             Self::Expression(expression) => return expression.takes_file(name),
+            // A prefix with the file below it contains the directory, too.
             Self::Exact(path) | Self::Prefix(path) => {
                 return matches(file.as_bytes(), path.as_bytes());
             }
-            other => other.globs().concat(),
+            Self::Suffix { .. } | Self::Pattern(_) => self.globs().concat(),
         };
         match glob.strip_suffix('*') {
-            // If the set's text ends before the name does, the directory's path also begins with it.
+            // If the text of the set ends before the name does, the set contains the directory, too.
             Some(start) => meet(start.as_bytes(), file.as_bytes(), directory.len() + 1),
             None => meet(glob.as_bytes(), file.as_bytes(), file.len()),
         }
@@ -267,9 +265,12 @@ impl Matcher {
 
     /// Whether a route can have this set as its paths.
     pub(crate) fn can_be_written(&self) -> bool {
-        let is_controlled = |it: &str| it.bytes().any(|it| it.is_ascii_control());
-        let exclusion = self.exclusion();
-        exclusion.is_none_or(|it| can_be_written(&it) && !is_controlled(&self.shown()))
+        // The exclusion has the path with its escapes; a control character is found only in the decoded path.
+        let has_control = |path: &str| path.bytes().any(|byte| byte.is_ascii_control());
+        match self.exclusion() {
+            Some(path) => can_be_written(&path) && !has_control(&self.shown()),
+            None => true,
+        }
     }
 
     /// Whether the set names several slashes in a row. The front merges slashes before it compares, so no path
@@ -305,7 +306,9 @@ fn pattern_with_suffix(pattern: &str, path: &str, suffix: &str) -> Option<Matche
     if start.contains(['*', '?']) || !start.starts_with(path) {
         return None;
     }
-    if let Some(below) = start.strip_suffix('/').filter(|it| it.starts_with(path)) {
+    if let Some(below) = start.strip_suffix('/')
+        && below.starts_with(path)
+    {
         return Some(Matcher::Suffix {
             path: below.to_owned(),
             suffix: suffix.to_owned(),
@@ -318,11 +321,22 @@ fn longer(one: &str, other: &str) -> String {
     if one.len() > other.len() { one } else { other }.to_owned()
 }
 
-/// Whether no beginning of the suffix is the end of `start`, a text without wildcards, so that the suffix must follow
-/// it.
+/// Whether no beginning of the suffix is the end of `start`, a text without wildcards. Then a path that begins with
+/// one and ends with the other has the whole suffix behind `start`.
 fn is_apart(start: &str, suffix: &str) -> bool {
     let mut ends = suffix.char_indices().map(|(at, sign)| at + sign.len_utf8());
     !ends.any(|end| start.ends_with(&suffix[..end]))
+}
+
+/// A pattern with one `*` in place of several in a row, which mean the same.
+pub(crate) fn with_single_stars(pattern: &str) -> String {
+    let mut merged = String::with_capacity(pattern.len());
+    for sign in pattern.chars() {
+        if sign != '*' || !merged.ends_with('*') {
+            merged.push(sign);
+        }
+    }
+    merged
 }
 
 /// A decoded path in the form of the file, with `%` escapes for all but `*`, `?` and plain characters.
@@ -354,60 +368,68 @@ pub(crate) fn can_be_written(path: &str) -> bool {
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.with(|it| it.set(it.get() + 1));
-    let (mut at, mut seen) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while seen < text.len() {
-        match pattern.get(at) {
+    let (mut in_pattern, mut in_text) = (0, 0);
+    // Behind the last `*`: the position in the pattern, and that in the text up to which the `*` matches.
+    let mut last_star: Option<(usize, usize)> = None;
+    while in_text < text.len() {
+        match pattern.get(in_pattern) {
             Some(b'*') => {
-                star = Some((at + 1, seen));
-                at += 1;
+                in_pattern += 1;
+                last_star = Some((in_pattern, in_text));
             }
-            Some(b'?') if !matches!(text[seen], b'/' | b'*') => {
-                at += 1;
-                seen += 1;
+            // The text may be a pattern itself. Then its `*` may stand for a slash, and its `?` matches only `?`.
+            Some(b'?') if !matches!(text[in_text], b'/' | b'*') => {
+                in_pattern += 1;
+                in_text += 1;
             }
-            Some(&byte) if byte == text[seen] && byte != b'?' => {
-                at += 1;
-                seen += 1;
+            Some(&byte) if byte == text[in_text] && byte != b'?' => {
+                in_pattern += 1;
+                in_text += 1;
             }
+            // The last `*` matches one byte more, and all behind it is compared again.
             _ => {
-                let Some((behind, end)) = star else {
+                let Some((behind_star, star_end)) = last_star else {
                     return false;
                 };
-                star = Some((behind, end + 1));
-                at = behind;
-                seen = end + 1;
+                last_star = Some((behind_star, star_end + 1));
+                in_pattern = behind_star;
+                in_text = star_end + 1;
             }
         }
     }
-    pattern[at..].iter().all(|&byte| byte == b'*')
+    pattern[in_pattern..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether some text matches one pattern, and at least `least` bytes at its beginning match the other.
+/// Whether some text matches the pattern `one`, and matches at least the first `least` bytes of the pattern `two`.
 fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.with(|it| it.set(it.get() + 1));
     let width = two.len() + 1;
-    // Whether the remaining parts of both patterns can match the same text, by position.
-    let mut known = vec![false; (one.len() + 1) * width];
-    for a in (0..=one.len()).rev() {
-        for b in (0..=two.len()).rev() {
-            let at = |a: usize, b: usize| a * width + b;
-            known[at(a, b)] = match (one.get(a), two.get(b)) {
-                (None, _) if b >= least => true,
-                (Some(b'*'), _) if known[at(a + 1, b)] => true,
-                (_, Some(b'*')) if known[at(a, b + 1)] => true,
-                (Some(b'*'), Some(_)) => known[at(a, b + 1)],
-                (Some(_), Some(b'*')) => known[at(a + 1, b)],
-                (Some(&x), Some(&y)) => {
-                    let fits = x == y || (x == b'?' && y != b'/') || (y == b'?' && x != b'/');
-                    fits && known[at(a + 1, b + 1)]
+    // Whether the parts of both patterns from these positions on can match the same text: a table, filled from the end.
+    let mut meets = vec![false; (one.len() + 1) * width];
+    let index = |in_one: usize, in_two: usize| in_one * width + in_two;
+    for in_one in (0..=one.len()).rev() {
+        for in_two in (0..=two.len()).rev() {
+            let without_first_of_one = index(in_one + 1, in_two);
+            let without_first_of_two = index(in_one, in_two + 1);
+            meets[index(in_one, in_two)] = match (one.get(in_one), two.get(in_two)) {
+                (None, _) if in_two >= least => true,
+                // A `*` matches nothing, or one more sign of the other pattern.
+                (Some(b'*'), _) if meets[without_first_of_one] => true,
+                (_, Some(b'*')) if meets[without_first_of_two] => true,
+                (Some(b'*'), Some(_)) => meets[without_first_of_two],
+                (Some(_), Some(b'*')) => meets[without_first_of_one],
+                (Some(&sign), Some(&other)) => {
+                    let is_same = sign == other
+                        || (sign == b'?' && other != b'/')
+                        || (other == b'?' && sign != b'/');
+                    is_same && meets[index(in_one + 1, in_two + 1)]
                 }
                 _ => false,
             };
         }
     }
-    known[0]
+    meets[0]
 }
 
 /// The remark on a server that is closed because it distinguishes several slashes in a row from one.

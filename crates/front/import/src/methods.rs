@@ -24,9 +24,11 @@ impl MethodGuard {
         is_for_others: bool,
         action: Action,
     ) -> Option<Self> {
-        let is_sayable =
-            methods.iter().all(|it| is_method(it)) && can_be_written(&methods, is_for_others);
-        is_sayable.then(|| Self {
+        let are_methods = methods.iter().all(|name| is_method(name));
+        if !are_methods || !can_be_written(&methods, is_for_others) {
+            return None;
+        }
+        Some(Self {
             place: place.clone(),
             methods: written(methods),
             is_for_others,
@@ -42,30 +44,34 @@ impl MethodGuard {
     /// The rules, with the guard before each. `rest` answers requests for which no rule is left behind the guard;
     /// `None` if later rules answer them.
     pub(crate) fn before(&self, rules: Vec<Rule>, rest: Option<Rule>) -> Vec<Rule> {
-        let has = |it: &String| self.methods.contains(it);
-        let mut next = Vec::with_capacity(rules.len() * 2);
+        let mut guarded = Vec::with_capacity(rules.len() * 2);
         for mut rule in rules {
-            let mut limited = rule.methods.clone();
-            limited.retain(has);
+            // The methods that both the rule and the guard name. A rule without methods is for all.
+            let mut common = rule.methods.clone();
+            common.retain(|method| self.methods.contains(method));
             if rule.methods.is_empty() {
-                limited.clone_from(&self.methods);
+                common.clone_from(&self.methods);
             }
             if self.is_for_others {
-                if !limited.is_empty() {
-                    rule.methods = limited;
-                    next.push(rule);
+                // The rule keeps these methods; `rest` answers all others.
+                if !common.is_empty() {
+                    rule.methods = common;
+                    guarded.push(rule);
                 }
-                continue;
+            } else {
+                if !common.is_empty() {
+                    guarded.push(Rule {
+                        methods: common,
+                        ..self.beside(&rule)
+                    });
+                }
+                guarded.push(rule);
             }
-            if !limited.is_empty() {
-                let mut other = self.beside(&rule);
-                other.methods = limited;
-                next.push(other);
-            }
-            next.push(rule);
         }
-        next.extend(rest.filter(|_| self.is_for_others));
-        next
+        if self.is_for_others {
+            guarded.extend(rest);
+        }
+        guarded
     }
 
     /// The guard's rule for all paths of `matcher`, after all other rules.
@@ -86,6 +92,7 @@ impl MethodGuard {
 
 /// Puts the guards of a server before all of its rules.
 pub(crate) fn guard_all(rules: &mut Vec<Rule>, guards: &[MethodGuard]) {
+    // Each guard is put before those that come after it.
     for guard in guards.iter().rev() {
         let rest = Some(guard.of_rest(Matcher::everything()));
         *rules = guard.before(std::mem::take(rules), rest);
@@ -97,23 +104,32 @@ fn is_method(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_sign)
 }
 
-/// Whether routes can distinguish these methods from the others. They cannot distinguish GET from HEAD.
+/// Whether routes can distinguish these methods from the others. For a route, GET includes HEAD.
 fn can_be_written(methods: &[String], is_for_others: bool) -> bool {
-    let has = |name: &str| methods.iter().any(|it| it == name);
-    let is_some = methods.iter().any(|it| !is_own(it));
-    is_some && has("GET") <= has("HEAD") && (is_for_others || has("HEAD") <= has("GET"))
+    let has = |name: &str| methods.iter().any(|method| method == name);
+    if methods.iter().all(|method| is_refused_by_front(method)) {
+        return false;
+    }
+    match (has("GET"), has("HEAD")) {
+        (true, false) => false,
+        // A guard against HEAD alone would not stand before a rule for GET, which includes HEAD.
+        (false, true) => is_for_others,
+        (true, true) | (false, false) => true,
+    }
 }
 
 /// The methods in the form of a route's key.
 fn written(mut methods: Vec<String>) -> Vec<String> {
-    let has_get = methods.iter().any(|it| it == "GET");
-    methods.retain(|it| !(is_own(it) || has_get && it == "HEAD"));
+    let has_get = methods.iter().any(|method| method == "GET");
+    methods.retain(|method| {
+        let is_part_of_get = has_get && method == "HEAD";
+        !is_refused_by_front(method) && !is_part_of_get
+    });
     methods.sort();
     methods.dedup();
     methods
 }
 
-/// Whether the front itself refuses the method.
-fn is_own(method: &str) -> bool {
+fn is_refused_by_front(method: &str) -> bool {
     matches!(method, "TRACE" | "CONNECT")
 }

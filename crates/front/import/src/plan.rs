@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 pub(crate) use limits::{Limits, ZoneLimit};
-pub(crate) use model::{Model, first_match};
+pub(crate) use model::{Model, Schemes, first_match};
 pub(crate) use shared_settings::SharedSettings;
 
 use crate::condition::{Scheme, When};
@@ -85,17 +85,17 @@ impl Tls {
     /// Adds the client certificate settings of another host on the same listener. Where they differ the listener
     /// only requests a certificate; routes enforce what each host requires.
     pub(crate) fn require(&mut self, keys: &Keys) {
-        let differ = |name: &str| {
-            let (known, new) = (self.keys.get(name), keys.get(name));
-            known.is_some() && new.is_some() && known != new
+        let differ = |name: &str| match (self.keys.get(name), keys.get(name)) {
+            (Some(known), Some(new)) => known != new,
+            _ => false,
         };
         if differ("client_ca") || differ("client_crl") {
             let text = "two hosts of it trust different authorities of clients' certificates";
             self.missing = Some(text.to_owned());
         }
-        let weaker = differ("client_certificate");
+        let requirements_differ = differ("client_certificate");
         self.keys.extend(keys.clone());
-        if weaker {
+        if requirements_differ {
             let value = quoted("optional");
             self.keys.insert("client_certificate".to_owned(), value);
         }
@@ -317,17 +317,18 @@ impl Fields {
 
     /// Whether a field is set or added, and this is one of the elements of its value.
     pub(crate) fn has(&self, name: &str, value: &str) -> bool {
-        let mut all = self.set.iter().chain(&self.add);
-        all.any(|(known, list)| {
+        let mut changes = self.set.iter().chain(&self.add);
+        changes.any(|(known, list)| {
             let mut elements = list.split(',').map(str::trim);
-            known.eq_ignore_ascii_case(name) && (list == value || elements.any(|it| it == value))
+            let has_value = list == value || elements.any(|element| element == value);
+            has_value && known.eq_ignore_ascii_case(name)
         })
     }
 
     /// How many times the changes name a field.
     pub(crate) fn mentions(&self, name: &str) -> usize {
-        let is_it = |it: &&String| it.eq_ignore_ascii_case(name);
-        self.names().filter(is_it).count()
+        let names = self.names();
+        names.filter(|it| it.eq_ignore_ascii_case(name)).count()
     }
 
     /// The names that the changes mention.
@@ -363,13 +364,13 @@ impl Fields {
     /// Adds the fields of another table for the same response, which gets those of both.
     pub(crate) fn join(&mut self, other: &Self) {
         for (name, value) in &other.set {
-            let is_it = |it: &String| it.eq_ignore_ascii_case(name);
-            if self.set.keys().chain(self.add.keys()).any(is_it) {
+            let is_same = |known: &String| known.eq_ignore_ascii_case(name);
+            if self.set.keys().chain(self.add.keys()).any(is_same) {
                 if !self.has(name, value) {
                     self.add.insert(name.clone(), value.clone());
                 }
             } else {
-                self.remove.retain(|it| !is_it(it));
+                self.remove.retain(|known| !is_same(known));
                 self.set.insert(name.clone(), value.clone());
             }
         }
@@ -403,6 +404,7 @@ impl Settings {
             self.sent_host.clone_from(&later.sent_host);
         }
         self.keys.extend(later.keys.clone());
+        // Limits are not replaced: the rule's own apply.
         if self.limits.is_empty() {
             self.limits.clone_from(&later.limits);
         }
@@ -462,8 +464,8 @@ impl Rule {
 
     /// Adds tests that requests must also pass.
     pub(crate) fn add_tests(&mut self, tests: &[String]) {
-        let new = tests.iter().filter(|it| !self.tests.contains(it));
-        let new: Vec<String> = new.cloned().collect();
+        let mut new = tests.to_vec();
+        new.retain(|test| !self.tests.contains(test));
         self.tests.extend(new);
     }
 
@@ -484,26 +486,26 @@ impl Rule {
     }
 
     /// Whether the rule's action or fields contain a part of the path that depends on its matcher, such as a group.
-    fn is_of_its_path(&self) -> bool {
+    fn depends_on_matcher(&self) -> bool {
+        if self.action.rewrites() {
+            return true;
+        }
+        let is_part = |text: &String| match &self.matcher {
+            Matcher::Expression(expression) => expression.is_named_in(text),
+            _ => text.contains("{rest"),
+        };
         let fields = [
             &self.settings.request_fields,
             &self.settings.response_fields,
             &self.settings.success_fields,
         ];
-        let values = |it: &Fields| it.set.values().chain(it.add.values()).cloned().collect();
-        let mut texts: Vec<String> = fields.into_iter().flat_map::<Vec<_>, _>(values).collect();
+        let mut values = fields
+            .into_iter()
+            .flat_map(|changes| changes.set.values().chain(changes.add.values()));
         match &self.action {
-            Action::Redirect { to, .. } => texts.push(to.clone()),
-            Action::Forward {
-                rewrite: Some(_), ..
-            } => return true,
-            Action::Serve(serve) if serve.rewrite.is_some() => return true,
-            _ => {}
+            Action::Redirect { to, .. } if is_part(to) => true,
+            _ => values.any(is_part),
         }
-        let Matcher::Expression(expression) = &self.matcher else {
-            return texts.iter().any(|it| it.contains("{rest"));
-        };
-        texts.iter().any(|it| expression.is_named_in(it))
     }
 
     /// The same rule for fewer paths. A rewrite or redirect then includes the part of the path that the narrower
@@ -513,37 +515,35 @@ impl Rule {
             matcher: to,
             ..self.clone()
         };
+        // The front can rewrite only paths of a prefix or an expression, and this rewrite changes no path.
         if let Matcher::Prefix(outer) = &self.matcher
             && !matches!(rule.matcher, Matcher::Prefix(_))
             && rule.action.keeps_path(outer)
         {
             rule.action.forget_rewrite();
         }
-        if self.matcher.is_expression() != rule.matcher.is_expression() && rule.is_of_its_path() {
+        let changes_kind = self.matcher.is_expression() != rule.matcher.is_expression();
+        if changes_kind && rule.depends_on_matcher() {
             rule.action = Action::Closed;
-            return rule;
-        }
-        if !matches!(rule.matcher, Matcher::Prefix(_)) {
             return rule;
         }
         let (Matcher::Prefix(outer), Matcher::Prefix(inner)) = (&self.matcher, &rule.matcher)
         else {
             return rule;
         };
-        if let Some(rewrite) = rule.action.rewrite_mut()
-            && let Some(rest) = inner.strip_prefix(outer.as_str())
-        {
-            let joined = format!("{}{rest}", rewrite.trim_end_matches('/'));
+        let Some(added) = inner.strip_prefix(outer.as_str()) else {
+            return rule;
+        };
+        if let Some(rewrite) = rule.action.rewrite_mut() {
+            let joined = format!("{}{added}", rewrite.trim_end_matches('/'));
             *rewrite = if joined.is_empty() {
                 "/".to_owned()
             } else {
                 joined
             };
         }
-        if let Action::Redirect { to, .. } = &mut rule.action
-            && let Some(rest) = inner.strip_prefix(outer.as_str())
-        {
-            *to = to.replace("{rest", &format!("{rest}{{rest"));
+        if let Action::Redirect { to, .. } = &mut rule.action {
+            *to = to.replace("{rest", &format!("{added}{{rest"));
         }
         rule
     }
@@ -558,26 +558,19 @@ pub(crate) fn split(
     whole: impl Fn(&mut Rule),
 ) {
     let mut next = Vec::with_capacity(rules.len() + 1);
-    for rule in rules.drain(..) {
+    for mut rule in rules.drain(..) {
         match rule.matcher.common(matcher) {
-            Common::Nothing => next.push(rule),
-            Common::Set(set) if set == rule.matcher => {
-                let mut changed = rule;
+            Common::Nothing => {}
+            Common::Set(common) if common == rule.matcher => change(&mut rule),
+            Common::Set(common) => {
+                let mut changed = rule.narrowed(common);
                 change(&mut changed);
+                // It must decide before the rule for the other paths, which also contains its own.
                 next.push(changed);
             }
-            Common::Set(set) => {
-                let mut changed = rule.narrowed(set);
-                change(&mut changed);
-                next.push(changed);
-                next.push(rule);
-            }
-            Common::Unsaid => {
-                let mut changed = rule;
-                whole(&mut changed);
-                next.push(changed);
-            }
+            Common::Unsaid => whole(&mut rule),
         }
+        next.push(rule);
     }
     *rules = next;
 }
@@ -604,9 +597,11 @@ impl Plan {
 
     /// Whether the written file will contain a secret.
     pub(crate) fn has_secrets(&self) -> bool {
-        let is_one = |keys: &Keys| keys.contains_key("secret");
-        let of = |it: &Upstream| is_one(&it.keys) || it.backends.iter().any(|it| is_one(&it.keys));
-        self.upstreams.iter().any(of)
+        self.upstreams.iter().any(|upstream| {
+            let of_backends = upstream.backends.iter().map(|backend| &backend.keys);
+            let mut tables = of_backends.chain([&upstream.keys]);
+            tables.any(|keys| keys.contains_key("secret"))
+        })
     }
 
     /// Closes all rules that admit only some networks, because clients' addresses are unknown.
@@ -623,10 +618,9 @@ impl Plan {
     pub(crate) fn close_unjudged(&mut self, ledger: &mut Ledger) {
         let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
         for rule in rules {
-            let PlaceUse {
-                forwards, serves, ..
-            } = rule.action.place_use();
-            if (forwards || serves) && !rule.admission.is_given() {
+            let place_use = rule.action.place_use();
+            let opens = place_use.forwards || place_use.serves;
+            if opens && !rule.admission.is_given() {
                 rule.action = Action::Closed;
                 let text = "no reader judged what is in force here: it is closed";
                 ledger.say(Weight::Risk, rule.place.clone(), text);
@@ -638,17 +632,16 @@ impl Plan {
     /// virtual host than the default one: by an expression, or by a name that no route can have.
     pub(crate) fn close_unsayable(&mut self, ledger: &mut Ledger) {
         for listener in 0..self.listeners.len() {
-            let others = self.hosts.iter().filter(|it| {
-                it.listeners.contains(&listener) && !it.default_on.contains(&listener)
+            let others = self.hosts.iter().filter(|host| {
+                host.listeners.contains(&listener) && !host.default_on.contains(&listener)
             });
-            let ids: Vec<Id> = others.flat_map(|it| it.unsayable.clone()).collect();
-            let Some(first) = ids.first() else { continue };
-            let place = ledger.place(*first).clone();
-            for &id in &ids {
-                ledger.unmapped(
-                    id,
-                    "routes have no such host: the front answers hosts that the source does not name with 403 here. Name each host",
-                );
+            let ids: Vec<Id> = others.flat_map(|host| host.unsayable.clone()).collect();
+            let Some(&first) = ids.first() else { continue };
+            let place = ledger.place(first).clone();
+            for id in ids {
+                let text = "routes have no such host: the front answers hosts that the source does not name with \
+                            403 here. Name each host";
+                ledger.unmapped(id, text);
             }
             for host in &mut self.hosts {
                 host.default_on.retain(|it| *it != listener);
@@ -666,32 +659,34 @@ impl Plan {
 
     /// The index of an upstream. If there is no equal one, it is added, with a name that is still free.
     pub(crate) fn upstream(&mut self, upstream: Upstream) -> usize {
-        let bare = |it: &Backend| Backend {
-            place: None,
-            ..it.clone()
-        };
-        let key = Upstream {
-            name: String::new(),
-            backends: upstream.backends.iter().map(bare).collect(),
-            ..upstream.clone()
-        };
-        if let Some(&known) = self.known.get(&key) {
+        let mut content = upstream.clone();
+        content.name.clear();
+        for backend in &mut content.backends {
+            backend.place = None;
+        }
+        if let Some(&known) = self.known.get(&content) {
             return known;
         }
-        let base = table_name(&upstream.name);
-        let mut name = base.clone();
+        let index = self.upstreams.len();
+        self.known.insert(content, index);
+        let name = self.free_name(&table_name(&upstream.name));
+        let mut named = Upstream { name, ..upstream };
+        name_twins(&mut named.backends);
+        self.upstreams.push(named);
+        index
+    }
+
+    /// The name itself, or with the next number that is free. The name is then taken.
+    fn free_name(&mut self, base: &str) -> String {
+        let mut name = base.to_owned();
         // Another upstream may already have a name such as `a-2`.
         while self.names.contains_key(&name) {
-            let count = self.names.entry(base.clone()).or_default();
+            let count = self.names.entry(base.to_owned()).or_default();
             *count += 1;
             name = format!("{base}-{count}");
         }
         self.names.insert(name.clone(), 1);
-        self.known.insert(key, self.upstreams.len());
-        let mut named = Upstream { name, ..upstream };
-        name_twins(&mut named.backends);
-        self.upstreams.push(named);
-        self.upstreams.len() - 1
+        name
     }
 }
 
@@ -699,10 +694,10 @@ impl Plan {
 /// backend is called by its URL, so two of them would have the same name.
 fn name_twins(backends: &mut [Backend]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
-    for backend in backends
-        .iter_mut()
-        .filter(|it| !it.keys.contains_key("name"))
-    {
+    for backend in backends {
+        if backend.keys.contains_key("name") {
+            continue;
+        }
         let count = counts.entry(backend.url.clone()).or_default();
         *count += 1;
         if *count > 1 {
@@ -724,19 +719,11 @@ pub(crate) fn redirect_status(status: u16) -> Option<u16> {
 
 /// A name made valid for a table of the file.
 pub(crate) fn table_name(name: &str) -> String {
-    let plain: String = name
-        .chars()
-        .map(|sign| {
-            if sign.is_ascii_alphanumeric() || sign == '_' {
-                sign
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    match plain.trim_matches('-') {
+    let is_valid = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let valid = name.replace(|sign: char| !is_valid(sign), "-");
+    match valid.trim_matches('-') {
         "" => "backend".to_owned(),
-        plain => plain.chars().take(NAME_MAX).collect(),
+        trimmed => trimmed.chars().take(NAME_MAX).collect(),
     }
 }
 

@@ -5,41 +5,43 @@
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 use crate::expression::{Expression, takes_any, translated};
-use crate::matcher::Matcher;
+use crate::matcher::{Matcher, with_single_stars};
 
 /// Matchers that together contain exactly the paths of an expression; `None` if no matchers but the expression itself
 /// do.
 pub(crate) fn matchers(expression: &Expression) -> Option<Vec<Matcher>> {
-    // A pattern that does not begin with a slash matches no path, as one half of `^/?app`.
-    let begins_a_path = |it: &&String| {
-        let rest = it.strip_prefix(START).unwrap_or_default();
-        rest.is_empty() || rest.starts_with(['/', '*', END])
+    // An anchored text that does not begin with a slash matches no path, as one half of `^/?app`.
+    let begins_a_path = |text: &&String| match text.strip_prefix(START) {
+        Some(anchored) => anchored.is_empty() || anchored.starts_with(['/', '*', END]),
+        None => true,
     };
     let texts = texts(expression)?;
     let mut globs: Vec<String> = texts
         .iter()
         .filter(begins_a_path)
-        .map(|it| glob(it))
+        .map(|text| glob(text))
         .collect();
     globs.sort();
     globs.dedup();
     // Patterns are compared with the path without its parameters, so a pattern with `;` would never match.
-    let is_said = !globs.is_empty() && !globs.iter().any(|it| it.contains(';'));
-    is_said.then(|| joined(&globs))
+    if globs.is_empty() || globs.iter().any(|glob| glob.contains(';')) {
+        return None;
+    }
+    Some(joined(&globs))
 }
 
-/// An expression as texts with `*` for any characters, and signs for both ends; `None` if it cannot be written so.
+/// An expression as texts with `*` for any characters, [`START`] and [`END`]; `None` if it cannot be written so.
 fn texts(expression: &Expression) -> Option<Vec<String>> {
     if expression.text().starts_with("(?i)") {
         return None;
     }
-    let all = alternatives(&without_last_repetition(expression.hir()))?;
-    let texts: Vec<String> = all.iter().map(|it| outer_anchors(it)).collect();
-    let is_plain = |it: &String| {
-        let inner = it.trim_start_matches(START).trim_end_matches(END);
-        it.is_ascii() && !inner.contains([START, END])
+    let alternatives = alternatives(&without_last_repetition(expression.hir()))?;
+    let texts: Vec<String> = alternatives.iter().map(|it| outer_anchors(it)).collect();
+    let is_sayable = |text: &String| {
+        let inner = text.trim_start_matches(START).trim_end_matches(END);
+        text.is_ascii() && !inner.contains([START, END])
     };
-    texts.iter().all(is_plain).then_some(texts)
+    texts.iter().all(is_sayable).then_some(texts)
 }
 
 /// The expression without an optional end, such as the `/*` of `^/app/*`: the part before it matches in the same
@@ -56,49 +58,51 @@ fn without_last_repetition(hir: Hir) -> Hir {
     }
 }
 
-/// The texts that a part of an expression matches.
+/// The texts that a part of an expression matches; `None` if they are too many, or if it cannot be written so.
 fn alternatives(hir: &Hir) -> Option<Vec<String>> {
-    let one = |text: &str| Some(vec![text.to_owned()]);
-    let found = match hir.kind() {
-        _ if takes_any(hir) => return one("*"),
-        HirKind::Empty => return one(""),
+    let single = |text: &str| Some(vec![text.to_owned()]);
+    let texts = match hir.kind() {
+        _ if takes_any(hir) => return single("*"),
+        HirKind::Empty => return single(""),
         HirKind::Literal(literal) => {
             let text = std::str::from_utf8(&literal.0).ok()?;
             // A pattern cannot contain these signs as characters.
-            return one(text).filter(|_| !text.contains(['*', '?']));
+            return single(text).filter(|_| !text.contains(['*', '?']));
         }
-        HirKind::Look(Look::Start) => return one(&START.to_string()),
-        HirKind::Look(Look::End) => return one(&END.to_string()),
-        HirKind::Look(_) => return None,
+        HirKind::Look(Look::Start) => return single(&START.to_string()),
+        HirKind::Look(Look::End) => return single(&END.to_string()),
         HirKind::Class(class) => return members(class),
         HirKind::Capture(group) => return alternatives(&group.sub),
-        HirKind::Repetition(it) if it.min == 0 && it.max == Some(1) => {
-            let mut either = alternatives(&it.sub)?;
-            either.push(String::new());
-            either
+        HirKind::Repetition(repetition) if repetition.min == 0 && repetition.max == Some(1) => {
+            let mut with_empty = alternatives(&repetition.sub)?;
+            with_empty.push(String::new());
+            with_empty
         }
-        HirKind::Repetition(_) => return None,
-        HirKind::Concat(parts) => {
-            let mut texts = vec![String::new()];
-            for part in parts {
-                let pieces = alternatives(part)?;
-                let longer = |text: &String| {
-                    let joined = pieces.iter().map(|piece| format!("{text}{piece}"));
-                    joined.collect::<Vec<_>>()
-                };
-                texts = texts.iter().flat_map(longer).collect();
-                if texts.len() > ALTERNATIVES_MAX {
-                    return None;
-                }
-            }
-            texts
-        }
+        HirKind::Look(_) | HirKind::Repetition(_) => return None,
+        HirKind::Concat(parts) => concatenated(parts)?,
         HirKind::Alternation(branches) => {
-            let all: Option<Vec<_>> = branches.iter().map(alternatives).collect();
-            all?.concat()
+            let texts: Option<Vec<_>> = branches.iter().map(alternatives).collect();
+            texts?.concat()
         }
     };
-    (found.len() <= ALTERNATIVES_MAX).then_some(found)
+    (texts.len() <= ALTERNATIVES_MAX).then_some(texts)
+}
+
+/// Each text of the first part followed by each of the second, and so on. Gives up before the texts become too many.
+fn concatenated(parts: &[Hir]) -> Option<Vec<String>> {
+    let mut texts = vec![String::new()];
+    for part in parts {
+        let pieces = alternatives(part)?;
+        let mut longer = Vec::with_capacity(texts.len() * pieces.len());
+        for text in &texts {
+            longer.extend(pieces.iter().map(|piece| format!("{text}{piece}")));
+        }
+        if longer.len() > ALTERNATIVES_MAX {
+            return None;
+        }
+        texts = longer;
+    }
+    Some(texts)
 }
 
 /// The characters of a class, if it has only a few; otherwise `None`.
@@ -113,16 +117,17 @@ fn members(class: &Class) -> Option<Vec<String>> {
             .map(|it| (it.start().into(), it.end().into()))
             .collect(),
     };
-    let codes = || ranges.iter().flat_map(|it| it.0..=it.1);
-    let is_sayable = |code: u32| {
-        u8::try_from(code).is_ok_and(|it| it.is_ascii_graphic() && !b"*?".contains(&it))
-    };
-    let is_small = codes().take(MEMBERS_MAX + 1).count() <= MEMBERS_MAX;
-    if !is_small || !codes().all(is_sayable) {
-        return None;
+    let codes = ranges.into_iter().flat_map(|(first, last)| first..=last);
+    let mut texts = Vec::with_capacity(MEMBERS_MAX);
+    for code in codes {
+        let sign = u8::try_from(code).ok()?;
+        // A pattern cannot contain `*` and `?` as characters.
+        if texts.len() == MEMBERS_MAX || !sign.is_ascii_graphic() || b"*?".contains(&sign) {
+            return None;
+        }
+        texts.push(char::from(sign).to_string());
     }
-    let signs = codes().filter_map(char::from_u32);
-    Some(signs.map(String::from).collect())
+    Some(texts)
 }
 
 /// A test on a host name, in lower case and without its port.
@@ -143,18 +148,18 @@ pub(crate) fn host_tests(text: &str) -> Option<Vec<HostTest>> {
     texts.iter().map(|it| host_test(it)).collect()
 }
 
+/// The test that one of [`texts`] makes of a host; `None` if the text has a `*` in its middle, or no host has it.
 fn host_test(text: &str) -> Option<HostTest> {
-    let ends = |text: &str| (text.starts_with(START), text.ends_with(END));
-    let (starts_there, ends_there) = ends(text);
     let unanchored = text.trim_start_matches(START).trim_end_matches(END);
-    let starts_there = starts_there && !unanchored.starts_with('*');
-    let ends_there = ends_there && !unanchored.ends_with('*');
+    // `^.*` and `.*$` are no anchors.
+    let has_start = text.starts_with(START) && !unanchored.starts_with('*');
+    let has_end = text.ends_with(END) && !unanchored.ends_with('*');
     let inner = unanchored.trim_matches('*').to_ascii_lowercase();
-    let is_name = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if !inner.bytes().all(is_name) {
         return None;
     }
-    Some(match (starts_there, ends_there) {
+    Some(match (has_start, has_end) {
         (true, true) => HostTest::Is(inner),
         (true, false) => HostTest::Starts(inner),
         (false, true) => HostTest::Ends(inner),
@@ -162,8 +167,12 @@ fn host_test(text: &str) -> Option<HostTest> {
     })
 }
 
-/// An expression for hosts with `\.` for each lone `.`, and `.*` for `.+`.
+/// An expression for hosts with `\.` for each lone `.`, and `.*` for `.+`, because [`texts`] knows no `+`.
 fn dotted(expression: &str) -> String {
+    // A single `.` only requires that there is a host.
+    if expression == "." {
+        return ".*".to_owned();
+    }
     let mut out = String::with_capacity(expression.len());
     let mut signs = expression.chars().peekable();
     let mut in_class = false;
@@ -183,15 +192,11 @@ fn dotted(expression: &str) -> String {
                 signs.next();
             }
             ('.', Some('*' | '?' | '{')) => out.push('.'),
-            // An expression of a single `.` only requires that there is a host.
-            ('.', _) if !in_class && expression != "." => out.push_str("\\."),
+            ('.', _) if !in_class => out.push_str("\\."),
             _ => out.push(sign),
         }
     }
-    match out.as_str() {
-        "." => ".*".to_owned(),
-        _ => out,
-    }
+    out
 }
 
 /// Converts patterns into matchers; `/a` and `/a/*` together become a prefix.
@@ -203,6 +208,7 @@ fn joined(globs: &[String]) -> Vec<Matcher> {
             matchers.push(Matcher::prefix(glob));
             continue;
         }
+        // The prefix of the path above contains these paths.
         if let Some(above) = glob.strip_suffix("/*")
             && globs.iter().any(|it| it == above)
             && !above.contains(['*', '?'])
@@ -219,36 +225,30 @@ fn joined(globs: &[String]) -> Vec<Matcher> {
 
 /// Removes redundant anchors: `^^` becomes `^`, and wildcards after `$` are dropped.
 fn outer_anchors(text: &str) -> String {
-    let inner = text.trim_start_matches(START);
-    let last = inner
-        .find(END)
-        .filter(|at| inner[*at..].trim_matches(['*', END]).is_empty());
-    let end = last.map_or(inner.len(), |at| at + END.len_utf8());
-    let start = (inner != text).then_some(START);
-    start.into_iter().chain(inner[..end].chars()).collect()
+    let mut inner = text.trim_start_matches(START);
+    let has_start = inner != text;
+    if let Some(at) = inner.find(END)
+        && inner[at..].trim_matches(['*', END]).is_empty()
+    {
+        inner = &inner[..at + END.len_utf8()];
+    }
+    if has_start {
+        format!("{START}{inner}")
+    } else {
+        inner.to_owned()
+    }
 }
 
 /// A pattern for the whole path: where there is no anchor, `*` is added before or behind.
 fn glob(text: &str) -> String {
-    let (start, text) = match text.strip_prefix(START) {
-        Some(rest) => ("", rest),
-        None => ("*", text),
-    };
-    let (text, end) = match text.strip_suffix(END) {
-        Some(rest) => (rest, ""),
-        None => (text, "*"),
-    };
-    let text = format!("{start}{}{end}", text.replace([START, END], ""));
-    let mut plain = String::new();
-    for sign in text.chars() {
-        if sign != '*' || !plain.ends_with('*') {
-            plain.push(sign);
-        }
-    }
-    if plain.starts_with(['/', '*']) {
-        plain
+    let before = if text.starts_with(START) { "" } else { "*" };
+    let behind = if text.ends_with(END) { "" } else { "*" };
+    let unanchored = text.replace([START, END], "");
+    let pattern = with_single_stars(&format!("{before}{unanchored}{behind}"));
+    if pattern.starts_with(['/', '*']) {
+        pattern
     } else {
-        format!("/{plain}")
+        format!("/{pattern}")
     }
 }
 

@@ -13,7 +13,7 @@ use catamaran_proxy::config::PathExpression;
 use crate::condition::Scheme;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher, Rank};
-use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
+use crate::plan::{Access, Action, Plan, Rule, Schemes, VirtualHost};
 
 /// A rule with the paths that its route excludes, because earlier rules decide about them.
 #[derive(Clone, Debug)]
@@ -41,43 +41,48 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     #[cfg(test)]
     tests::GROUPS.with(|it| it.set(it.get() + 1));
     let mut groups = Vec::new();
+    // The names that earlier virtual hosts have, by listener.
     let mut taken: HashSet<(usize, &str)> = HashSet::new();
-    let is_wild = |host: &&VirtualHost| host.names.iter().any(|it| it.starts_with('*'));
-    let wild: HashSet<usize> = plan
-        .hosts
-        .iter()
-        .filter(is_wild)
-        .flat_map(|it| it.listeners.iter().copied())
-        .collect();
-    for (number, host) in plan.hosts.iter().enumerate() {
+    let mut with_wildcards: HashSet<usize> = HashSet::new();
+    for host in &plan.hosts {
+        if host.names.iter().any(|name| name.starts_with('*')) {
+            with_wildcards.extend(&host.listeners);
+        }
+    }
+    for (host_index, host) in plan.hosts.iter().enumerate() {
         let routes: Rc<[Route]> = host_routes(plan, host).into();
-        let mut named: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
+        // Sets of names, each with the listeners on which the host has exactly these names.
+        let mut served: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
         for &listener in &host.listeners {
-            let free = host
-                .names
-                .iter()
-                .filter(|name| taken.insert((listener, name.as_str())));
-            let names: Vec<String> = free.cloned().collect();
+            let mut names: Vec<String> = Vec::new();
+            for name in &host.names {
+                if taken.insert((listener, name)) {
+                    names.push(name.clone());
+                }
+            }
             // It also serves hosts that no virtual host names, so its names are written only if a wildcard would take
             // them.
             let is_default = host.default_on.contains(&listener);
-            if names.is_empty() || is_default && !wild.contains(&listener) {
+            if names.is_empty() || is_default && !with_wildcards.contains(&listener) {
                 continue;
             }
-            match named.iter_mut().find(|it| it.0 == names) {
-                Some(known) => known.1.push(listener),
-                None => named.push((names, vec![listener])),
+            match served.iter_mut().find(|(known, _)| *known == names) {
+                Some((_, listeners)) => listeners.push(listener),
+                None => served.push((names, vec![listener])),
             }
         }
         if !host.default_on.is_empty() {
-            named.push((Vec::new(), host.default_on.clone()));
+            served.push((Vec::new(), host.default_on.clone()));
         }
-        for (hosts, listeners) in named {
-            let all = listeners.len() == plan.listeners.len();
+        for (hosts, mut listeners) in served {
+            // An empty list stands for all listeners.
+            if listeners.len() == plan.listeners.len() {
+                listeners.clear();
+            }
             groups.push(RouteGroup {
-                host: number,
+                host: host_index,
                 hosts,
-                listeners: if all { Vec::new() } else { listeners },
+                listeners,
                 routes: Rc::clone(&routes),
             });
         }
@@ -85,15 +90,13 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     groups
 }
 
-/// Whether clients reach a virtual host by HTTP, and whether by HTTPS.
-fn schemes(plan: &Plan, host: &VirtualHost) -> (bool, bool) {
-    let tls = |listener: &usize| {
-        plan.listeners
-            .get(*listener)
-            .is_some_and(|it| it.tls.is_some())
-    };
-    let some_tls = host.listeners.iter().any(tls) || plan.claims_scheme;
-    (!host.listeners.iter().all(tls), some_tls)
+/// The schemes by which clients reach a virtual host. Those of a trusted proxy may come by HTTPS without a TLS listener.
+fn client_schemes(plan: &Plan, host: &VirtualHost) -> Schemes {
+    let of_listeners = Schemes::of_listeners(plan, host);
+    Schemes {
+        https: of_listeners.https || plan.claims_scheme,
+        ..of_listeners
+    }
 }
 
 /// Closes rules for one scheme that share paths with a later rule, if the front would prefer the later rule and no
@@ -101,62 +104,65 @@ fn schemes(plan: &Plan, host: &VirtualHost) -> (bool, bool) {
 pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
     let mut hosts = std::mem::take(&mut plan.hosts);
     for host in &mut hosts {
-        if schemes(plan, host) != (true, true) {
+        let schemes = client_schemes(plan, host);
+        if !schemes.http || !schemes.https {
             continue;
         }
-        for at in 0..host.rules.len() {
-            let (before, later) = host.rules[at..].split_at_mut(1);
-            let Some(before) = before.first_mut().filter(|it| it.scheme.is_some()) else {
+        for index in 0..host.rules.len() {
+            let (rule, later) = (&host.rules[index], &host.rules[index + 1..]);
+            if rule.scheme.is_none() || !later.iter().any(|it| is_crossed(rule, it)) {
                 continue;
-            };
-            let crosses = |it: &Rule| {
-                let both = it.matcher.is_expression() && before.matcher.is_expression();
-                let is_outranked = it.matcher.rank() >= before.matcher.rank();
-                is_outranked
-                    && !both
-                    && !gives_way(before, it)
-                    && match it.matcher.common(&before.matcher) {
-                        Common::Nothing => false,
-                        Common::Set(set) => set == before.matcher && set != it.matcher,
-                        Common::Unsaid => true,
-                    }
-            };
-            if later.iter().any(crosses) {
-                let text = "it holds for HTTP or HTTPS alone, and the front cannot tell its paths from those of \
-                            another rule: it answers them with 403, or the old server keeps them. Give the rule a prefix of \
-                            its own, or both schemes";
-                ledger.say(Weight::Risk, before.place.clone(), text);
-                *before = Rule::new(
-                    before.place.as_ref(),
-                    before.matcher.clone(),
-                    Action::Closed,
-                );
             }
+            let text = "it holds for HTTP or HTTPS alone, and the front cannot tell its paths from those of another \
+                        rule: it answers them with 403, or the old server keeps them. Give the rule a prefix of its \
+                        own, or both schemes";
+            ledger.say(Weight::Risk, rule.place.clone(), text);
+            let matcher = rule.matcher.clone();
+            host.rules[index] = Rule::new(rule.place.as_ref(), matcher, Action::Closed);
         }
     }
     plan.hosts = hosts;
 }
 
+/// Whether the front would prefer the route of a later rule for some paths of `rule`, and these paths cannot get a
+/// route of their own.
+fn is_crossed(rule: &Rule, later: &Rule) -> bool {
+    // Expressions keep the order of the file.
+    let are_expressions = later.matcher.is_expression() && rule.matcher.is_expression();
+    let is_outranked = later.matcher.rank() >= rule.matcher.rank();
+    if are_expressions || !is_outranked || gives_way(rule, later) {
+        return false;
+    }
+    match later.matcher.common(&rule.matcher) {
+        Common::Nothing => false,
+        // All paths of the rule are also paths of the later one, which must keep them for the other scheme.
+        Common::Set(common) => common == rule.matcher && common != later.matcher,
+        Common::Unsaid => true,
+    }
+}
+
 /// Closes hosts with more expressions than a file may have.
 pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
-    let of_host = |host: &VirtualHost| {
-        let expressions = host.rules.iter().filter(|it| it.matcher.is_expression());
+    // A rule has at most two routes, one for each scheme, in each group. A host has at most one group for each
+    // listener, and one as the default. This upper limit is found quickly.
+    let at_most = |host: &VirtualHost| {
+        let rules = host.rules.iter();
+        let expressions = rules.filter(|rule| rule.matcher.is_expression());
         expressions.count() * 2 * (host.listeners.len() + 1)
     };
-    // The number of rules is an upper limit, and is found quickly.
-    if plan.hosts.iter().map(of_host).sum::<usize>() <= PathExpression::COUNT_MAX {
+    if plan.hosts.iter().map(at_most).sum::<usize>() <= PathExpression::COUNT_MAX {
         return;
     }
     let mut counts = vec![0; plan.hosts.len()];
     for group in groups(plan) {
-        let expressions = group.routes.iter();
-        let is_one = |it: &&Route| it.rule.matcher.is_expression();
-        counts[group.host] += expressions.filter(is_one).count();
+        let routes = group.routes.iter();
+        let expressions = routes.filter(|route| route.rule.matcher.is_expression());
+        counts[group.host] += expressions.count();
     }
-    let mut left = PathExpression::COUNT_MAX;
+    let mut available = PathExpression::COUNT_MAX;
     for (host, count) in plan.hosts.iter_mut().zip(counts) {
-        if let Some(rest) = left.checked_sub(count) {
-            left = rest;
+        if let Some(remaining) = available.checked_sub(count) {
+            available = remaining;
             continue;
         }
         let text = "the expressions of this host are more than a file may have: all of it is closed. Use prefixes and \
@@ -170,13 +176,13 @@ pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
 /// The routes of a virtual host, in the order of its rules. Rules whose path no route can express are left out; paths
 /// that no rule decides get [`Action::Files`].
 fn host_routes(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
-    let (some_clear, some_tls) = schemes(plan, host);
+    let schemes = client_schemes(plan, host);
     let mut rules: Vec<Rule> = host
         .rules
         .iter()
         .filter(|rule| match rule.scheme {
-            Some(Scheme::Http) => some_clear,
-            Some(Scheme::Https) => some_tls,
+            Some(Scheme::Http) => schemes.http,
+            Some(Scheme::Https) => schemes.https,
             None => true,
         })
         .filter(|rule| rule.matcher.can_be_written())
@@ -188,9 +194,10 @@ fn host_routes(plan: &Plan, host: &VirtualHost) -> Vec<Route> {
         Matcher::everything(),
         Action::Files,
     ));
-    if some_tls && some_clear {
+    if schemes.http && schemes.https {
         rules = parted(with_schemes(rules));
     } else {
+        // All clients have the scheme that is left.
         rules.iter_mut().for_each(|rule| rule.scheme = None);
     }
     excluding(rules)
@@ -206,58 +213,66 @@ fn has_control(text: &str) -> bool {
     text.bytes().any(|it| it.is_ascii_control())
 }
 
-/// The index of the first earlier rule that yields to `rule`. Later rules that are no expressions decide only about
-/// paths that this one does not match.
+/// The index of the first earlier rule that yields to `rule`; the greatest index if none does. From there on, rules
+/// that are no expressions decide only about paths that `rule` does not match.
 fn first_to_give_way<'r>(rule: &Rule, mut earlier: impl Iterator<Item = &'r Rule>) -> usize {
-    let is_expression = rule.matcher.is_expression();
-    let first = || earlier.position(|it| gives_way(it, rule));
-    is_expression.then(first).flatten().unwrap_or(usize::MAX)
+    if !rule.matcher.is_expression() {
+        return usize::MAX;
+    }
+    let first = earlier.position(|before| gives_way(before, rule));
+    first.unwrap_or(usize::MAX)
 }
 
-/// Closes a rule with a rewrite whose paths are no prefix and no expression any more, because the front can rewrite
-/// no others.
+/// Closes a rule that replaces a part of the path, if the front cannot do that for its matcher, or if the new path has
+/// a control character.
 fn closed_if_unwritable(mut rule: Rule) -> Rule {
     let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
-    let can_rewrite = is_prefix || rule.matcher.is_expression();
-    let is_odd = rule.action.rewrite_mut().is_some_and(|it| has_control(it));
-    let takes_rest = matches!(&rule.action, Action::Redirect { to, .. } if to.contains("{rest"));
-    let rewrites = rule.action.rewrite_mut().is_some();
-    if is_odd || !can_rewrite && rewrites || !is_prefix && takes_rest {
+    let is_expression = rule.matcher.is_expression();
+    let is_unwritable = match &rule.action {
+        // What is behind the prefix is known only for a prefix.
+        Action::Redirect { to, .. } => to.contains("{rest") && !is_prefix,
+        _ => match rule.action.rewrite_mut() {
+            Some(path) => has_control(path) || !is_prefix && !is_expression,
+            None => false,
+        },
+    };
+    if is_unwritable {
         rule.action = Action::Closed;
     }
     rule
 }
 
-/// Restricts a later rule to the other scheme if an earlier rule matches all its paths for one scheme.
+/// Restricts a later rule to the other scheme if an earlier rule matches all its paths for one scheme. If the earlier
+/// rule matches only some of its paths, these get a copy of the earlier rule.
 fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
     let mut done: Vec<Rule> = Vec::new();
     for mut rule in rules {
         let mut copies: Vec<(usize, Rule)> = Vec::new();
         let end = first_to_give_way(&rule, done.iter());
-        let decides = |(at, before): &(usize, &Rule)| {
-            let takes_all = before.methods.is_empty() && before.tests.is_empty();
-            let is_one = before.scheme.is_some() && takes_all;
-            is_one && (*at < end || before.matcher.is_expression())
-        };
-        let all = done.iter().enumerate();
-        let earlier: Vec<(usize, &Rule)> = all.filter(decides).collect();
-        for (at, before) in earlier {
+        for (index, before) in done.iter().enumerate() {
+            let takes_all_of_scheme =
+                before.scheme.is_some() && before.methods.is_empty() && before.tests.is_empty();
+            let is_asked_before = index < end || before.matcher.is_expression();
+            if !takes_all_of_scheme || !is_asked_before {
+                continue;
+            }
             match before.matcher.common(&rule.matcher) {
-                Common::Set(set) if set == rule.matcher && rule.scheme.is_none() => {
+                Common::Set(common) if common == rule.matcher && rule.scheme.is_none() => {
                     rule.scheme = match before.scheme {
                         Some(Scheme::Http) => Some(Scheme::Https),
                         _ => Some(Scheme::Http),
                     };
                 }
-                Common::Set(set) if set != before.matcher && rule.scheme != before.scheme => {
-                    copies.push((at, before.narrowed(set)));
+                Common::Set(common) if common != before.matcher && rule.scheme != before.scheme => {
+                    copies.push((index, before.narrowed(common)));
                 }
                 _ => {}
             }
         }
-        // A copy must come before the rule that it is a part of, which would otherwise cover it.
-        for (at, copy) in copies.into_iter().rev() {
-            done.insert(at, copy);
+        // A copy must come before the rule that it is a part of, which would otherwise cover it. The last copy is
+        // inserted first, so that the indices of the others stay right.
+        for (index, copy) in copies.into_iter().rev() {
+            done.insert(index, copy);
         }
         done.push(rule);
     }
@@ -267,88 +282,99 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
 /// Divides rules for some methods or values into one for each scheme, if a later rule of the same rank has a scheme:
 /// among routes of one rank the front prefers one with a scheme to one with methods or tests.
 fn parted(rules: Vec<Rule>) -> Vec<Rule> {
-    // The matchers of later rules with a scheme, by their texts.
-    let mut later: HashMap<Rank, BTreeMap<String, Matcher>> = HashMap::new();
+    let mut later = RankedMatchers::default();
     let mut done: Vec<Rule> = Vec::with_capacity(rules.len());
+    // From the last rule to the first, so that all later ones are known.
     for rule in rules.into_iter().rev() {
-        let rank = rule.matcher.rank();
         let is_limited = !rule.methods.is_empty() || !rule.tests.is_empty();
-        let meets = |known: &BTreeMap<String, Matcher>| {
-            let is_pattern = matches!(rule.matcher, Matcher::Pattern(_));
-            let mut others = known.values().filter(|_| is_pattern);
-            known.contains_key(&rule.matcher.shown()) || others.any(|it| it.overlaps(&rule.matcher))
-        };
-        let parts = if rule.scheme.is_some() {
-            vec![rule]
-        } else if is_limited && !rule.matcher.is_expression() && later.get(&rank).is_some_and(meets)
-        {
-            let of_scheme = |scheme: Scheme| Rule {
-                scheme: Some(scheme),
+        if rule.scheme.is_some() {
+            later.add(&rule.matcher);
+            done.push(rule);
+        } else if is_limited && later.meets(&rule.matcher) {
+            later.add(&rule.matcher);
+            let http = Rule {
+                scheme: Some(Scheme::Http),
                 ..rule.clone()
             };
-            vec![of_scheme(Scheme::Https), of_scheme(Scheme::Http)]
+            let https = Rule {
+                scheme: Some(Scheme::Https),
+                ..rule
+            };
+            done.extend([https, http]);
         } else {
             done.push(rule);
-            continue;
-        };
-        let matchers = later.entry(rank).or_default();
-        let matcher = |it: &Rule| (it.matcher.shown(), it.matcher.clone());
-        matchers.extend(parts.first().map(matcher));
-        done.extend(parts);
+        }
     }
     done.reverse();
     done
 }
 
+/// The matchers of rules with a scheme, by their rank and their texts.
+#[derive(Default)]
+struct RankedMatchers(HashMap<Rank, BTreeMap<String, Matcher>>);
+
+impl RankedMatchers {
+    fn add(&mut self, matcher: &Matcher) {
+        let of_rank = self.0.entry(matcher.rank()).or_default();
+        of_rank.insert(matcher.shown(), matcher.clone());
+    }
+
+    /// Whether a matcher of the same rank has some of the same paths. Expressions keep their order, so they count as
+    /// apart.
+    fn meets(&self, matcher: &Matcher) -> bool {
+        let Some(of_rank) = self.0.get(&matcher.rank()) else {
+            return false;
+        };
+        match matcher {
+            Matcher::Expression(_) => false,
+            Matcher::Pattern(_) => of_rank.values().any(|other| other.overlaps(matcher)),
+            // Two sets of another kind and of one rank have the same paths, or none in common.
+            _ => of_rank.contains_key(&matcher.shown()),
+        }
+    }
+}
+
 /// Makes routes of rules: each excludes the paths about which earlier, less specific rules decide.
 fn excluding(rules: Vec<Rule>) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
-    let mut earlier_ones = Earlier::default();
+    let mut index = Earlier::default();
     for mut rule in rules {
-        let mut earlier = earlier_ones.related(&rule.matcher);
+        let mut earlier = index.related(&rule.matcher);
         earlier.retain(|&at| !gives_way(&routes[at].rule, &rule));
         if !rule.methods.is_empty() {
-            for before in earlier.iter().map(|&at| &routes[at].rule) {
-                let same_schemes = before.scheme.is_none() || before.scheme == rule.scheme;
-                if same_schemes && before.matcher == rule.matcher && takes_tests(before, &rule) {
-                    rule.methods.retain(|it| !takes_method(before, it));
-                }
-            }
+            let rules_before = earlier.iter().map(|&at| &routes[at].rule);
+            remove_answered_methods(&mut rule, rules_before);
+            // An empty list would stand for all methods.
             if rule.methods.is_empty() {
                 continue;
             }
         }
-        let takes_same = |it: &Rule| {
-            // After a rule for some methods there is one for all methods.
-            let takes_all = rule.methods.iter().all(|method| takes_method(it, method));
-            let same_methods = it.methods.is_empty() || !rule.methods.is_empty() && takes_all;
-            same_methods
-                && takes_tests(it, &rule)
-                && (it.scheme.is_none() || it.scheme == rule.scheme)
-        };
-        let end = first_to_give_way(&rule, routes.iter().map(|it| &it.rule));
+        let end = first_to_give_way(&rule, routes.iter().map(|route| &route.rule));
         let covers = |&at: &usize| {
             let before = &routes[at].rule;
-            let decides = at < end || before.matcher.is_expression();
-            decides && takes_same(before) && before.matcher.covers(&rule.matcher)
+            let is_asked_before = at < end || before.matcher.is_expression();
+            is_asked_before
+                && takes_same_requests(before, &rule)
+                && before.matcher.covers(&rule.matcher)
         };
+        // No request reaches the rule.
         if earlier.iter().any(covers) {
             continue;
         }
         let mut exclude = BTreeSet::new();
         for &at in &earlier {
             let before = &routes[at].rule.matcher;
-            let outranked = rule.matcher.rank() >= before.rank();
-            if !outranked || before.is_expression() || !before.overlaps(&rule.matcher) {
+            let is_outranked = rule.matcher.rank() >= before.rank();
+            if !is_outranked || before.is_expression() || !before.overlaps(&rule.matcher) {
                 continue;
             }
             if rule.matcher.is_expression() && is_before_all(&routes[..at], before) {
                 routes[at].before_regex = true;
-            } else if takes_same(&routes[at].rule) {
+            } else if takes_same_requests(&routes[at].rule, &rule) {
                 exclude.extend(before.exclusion());
             }
         }
-        earlier_ones.add(&rule.matcher, routes.len());
+        index.add(&rule.matcher, routes.len());
         routes.push(Route {
             rule,
             before_regex: false,
@@ -358,24 +384,40 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
     routes
 }
 
-/// Whether a rule applies to all requests that pass the tests of another rule.
-fn takes_tests(rule: &Rule, other: &Rule) -> bool {
-    rule.tests.iter().all(|it| other.tests.contains(it))
+/// Removes from a rule the methods that earlier rules for the same paths answer.
+fn remove_answered_methods<'r>(rule: &mut Rule, earlier: impl Iterator<Item = &'r Rule>) {
+    for before in earlier {
+        let has_scheme = before.scheme.is_none() || before.scheme == rule.scheme;
+        if has_scheme && before.matcher == rule.matcher && takes_tests(before, rule) {
+            rule.methods.retain(|method| !takes_method(before, method));
+        }
+    }
 }
 
-/// Whether a rule applies to this method; GET includes HEAD.
+/// Whether an earlier rule applies to all requests of a later one, apart from their paths.
+fn takes_same_requests(before: &Rule, later: &Rule) -> bool {
+    // An earlier rule for some methods does not apply to all requests of a rule for all methods.
+    let takes_methods = before.methods.is_empty()
+        || !later.methods.is_empty() && later.methods.iter().all(|it| takes_method(before, it));
+    let takes_scheme = before.scheme.is_none() || before.scheme == later.scheme;
+    takes_methods && takes_scheme && takes_tests(before, later)
+}
+
+/// Whether a rule applies to all requests that pass the tests of another rule.
+fn takes_tests(rule: &Rule, other: &Rule) -> bool {
+    rule.tests.iter().all(|test| other.tests.contains(test))
+}
+
+/// Whether a rule for some methods applies to this method; GET includes HEAD.
 fn takes_method(rule: &Rule, method: &str) -> bool {
-    let is_it = |it: &String| it == method || it == "GET" && method == "HEAD";
-    rule.methods.iter().any(is_it)
+    let mut names = rule.methods.iter();
+    names.any(|name| name == method || name == "GET" && method == "HEAD")
 }
 
 /// Whether none of the earlier routes is an expression that may match some of these paths.
 fn is_before_all(earlier: &[Route], matcher: &Matcher) -> bool {
-    let mut expressions = earlier
-        .iter()
-        .map(|it| &it.rule.matcher)
-        .filter(|it| it.is_expression());
-    !expressions.any(|it| it.overlaps(matcher))
+    let mut matchers = earlier.iter().map(|route| &route.rule.matcher);
+    !matchers.any(|before| before.is_expression() && before.overlaps(matcher))
 }
 
 /// Finds earlier rules by the beginnings of their paths, so that a rule need not be compared with all others.
@@ -394,23 +436,24 @@ impl Earlier {
         } else {
             &mut self.patterns
         };
-        map.entry(matcher.start().into_owned())
-            .or_default()
-            .push(index);
+        let start = matcher.start().into_owned();
+        map.entry(start).or_default().push(index);
     }
 
     /// Indices of the rules that may share paths with this matcher, and either cover it or are less specific.
     pub(crate) fn related(&self, matcher: &Matcher) -> Vec<usize> {
         let start = matcher.start();
         let mut found: Vec<usize> = Vec::new();
-        let mut take = |known: Option<&Vec<usize>>| found.extend(known.into_iter().flatten());
-        let ends = start.match_indices('/').map(|(at, _)| at);
-        for end in ends.chain([start.len()]) {
+        let mut take = |indices: Option<&Vec<usize>>| found.extend(indices.into_iter().flatten());
+        // Plain sets contain the paths only if they end at a slash, or are the whole start.
+        let slashes = start.match_indices('/').map(|(at, _)| at);
+        for end in slashes.chain([start.len()]) {
             take(self.plain.get(&start[..end]));
         }
+        // Patterns can end at any character.
         if !self.patterns.is_empty() {
-            let ends = start.char_indices().map(|(at, _)| at);
-            for end in ends.chain([start.len()]) {
+            let characters = start.char_indices().map(|(at, _)| at);
+            for end in characters.chain([start.len()]) {
                 take(self.patterns.get(&start[..end]));
             }
         }
@@ -421,8 +464,8 @@ impl Earlier {
             Matcher::Suffix { .. } | Matcher::Pattern(_) | Matcher::Expression(_) => {
                 for map in [&self.plain, &self.patterns] {
                     let after = map.range::<str, _>((Bound::Excluded(&*start), Bound::Unbounded));
-                    let longer = after.take_while(|it| it.0.starts_with(&*start));
-                    longer.for_each(|it| take(Some(it.1)));
+                    let longer = after.take_while(|(text, _)| text.starts_with(&*start));
+                    longer.for_each(|(_, indices)| take(Some(indices)));
                 }
             }
         }

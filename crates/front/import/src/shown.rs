@@ -3,14 +3,15 @@
 /// The words of a directive for a message: without what may be a secret, and cut after [`LENGTH_MAX`] characters.
 pub(crate) fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let mut shown: Vec<String> = Vec::new();
-    let mut is_named = false;
+    let mut follows_secret_name = false;
     for word in words {
-        shown.push(if is_named {
+        shown.push(if follows_secret_name {
             HIDDEN.to_owned()
         } else {
             without_secret(word)
         });
-        is_named |= names_secret(word) || is_login(word);
+        // Where the secret ends is not known, so all further words are hidden.
+        follows_secret_name |= names_secret(word) || is_login(word);
     }
     let text = shown.join(" ");
     match text.char_indices().nth(LENGTH_MAX) {
@@ -36,33 +37,36 @@ pub(crate) fn message(text: &str) -> String {
 /// A word with `…` in place of a secret: the value of `secret=` or `Token: `, that of a secret parameter in a URL's
 /// query, a password in a URL, and the hash of a password.
 fn without_secret(word: &str) -> String {
-    let body = word.trim_end_matches(|it: char| it.is_whitespace() || "`;,".contains(it));
+    let body = word.trim_end_matches(|sign: char| sign.is_whitespace() || "`;,".contains(sign));
     let end = &word[body.len()..];
-    let hides_from = |at: usize| format!("{}{HIDDEN}{end}", &body[..at]);
-    let hash = HASHES.iter().filter_map(|it| body.find(it)).min();
-    if let Some(at) = hash {
-        return hides_from(body[..at].find(':').map_or(at, |it| it + 1));
+    let hidden_from = |at: usize| format!("{}{HIDDEN}{end}", &body[..at]);
+    let first_hash = HASHES.iter().filter_map(|hash| body.find(hash)).min();
+    if let Some(at) = first_hash {
+        // In `user:hash`, the user is shown.
+        let colon = body[..at].find(':');
+        return hidden_from(colon.map_or(at, |colon| colon + 1));
     }
     let is_url = body.contains("://");
-    let start = body.find(|it| it == '=' || it == ':' && !is_url);
-    if let Some(at) = start.filter(|at| names_secret(&body[..*at])) {
-        return hides_from(at + 1);
+    let name_end = body.find(|sign| sign == '=' || sign == ':' && !is_url);
+    if let Some(name_end) = name_end
+        && names_secret(&body[..name_end])
+    {
+        return hidden_from(name_end + 1);
     }
     without_login(&without_parameters(word))
 }
 
 /// A URL without the password before its host.
 fn without_login(word: &str) -> String {
-    let start = word.find("://").map_or(0, |it| it + 3);
+    let start = word.find("://").map_or(0, |at| at + "://".len());
     let authority = word[start..].split(['/', '?']).next().unwrap_or_default();
-    let login = authority.rsplit_once('@').map(|it| it.0);
-    match login.and_then(|it| it.find(':')) {
-        Some(colon) => {
-            let behind = start + login.map_or(0, str::len);
-            format!("{}{HIDDEN}{}", &word[..=start + colon], &word[behind..])
-        }
-        None => word.to_owned(),
+    if let Some((login, _)) = authority.rsplit_once('@')
+        && let Some(colon) = login.find(':')
+    {
+        let login_end = start + login.len();
+        return format!("{}{HIDDEN}{}", &word[..=start + colon], &word[login_end..]);
     }
+    word.to_owned()
 }
 
 /// A URL without the values of those query parameters that may be secrets.
@@ -70,15 +74,16 @@ fn without_parameters(word: &str) -> String {
     let Some((path, query)) = word.split_once('?') else {
         return word.to_owned();
     };
-    let parameter = |it: &str| match it.split_once('=') {
+    let shown = |parameter: &str| match parameter.split_once('=') {
         Some((name, value)) if is_secret_parameter(name) => {
-            let kept = value.trim_start_matches(|it: char| !"`;,\"' ".contains(it));
-            format!("{name}={HIDDEN}{kept}")
+            // The signs behind the value are those of the message.
+            let behind = value.trim_start_matches(|sign: char| !"`;,\"' ".contains(sign));
+            format!("{name}={HIDDEN}{behind}")
         }
-        _ => it.to_owned(),
+        _ => parameter.to_owned(),
     };
-    let all: Vec<String> = query.split('&').map(parameter).collect();
-    format!("{path}?{}", all.join("&"))
+    let parameters: Vec<String> = query.split('&').map(shown).collect();
+    format!("{path}?{}", parameters.join("&"))
 }
 
 fn is_secret_parameter(name: &str) -> bool {
@@ -89,18 +94,18 @@ fn is_secret_parameter(name: &str) -> bool {
 /// Whether the text after this word, or after its `=` or `:`, may be a secret.
 fn names_secret(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    let is_pass = |it: &str| it.trim_matches(|it: char| !it.is_alphanumeric()) == "pass";
-    SECRET.iter().any(|it| lower.contains(it)) || is_pass(&lower)
+    // As a part of other words, `pass` names no secret, as in `ProxyPass`.
+    let bare = lower.trim_matches(|sign: char| !sign.is_alphanumeric());
+    bare == "pass" || SECRET.iter().any(|part| lower.contains(part))
 }
 
 /// Whether a word is a line of a file of passwords, `user:…`.
 fn is_login(word: &str) -> bool {
-    let rest = word.split_once(':').map(|it| it.1);
-    rest.is_some_and(|it| {
-        HASHES
-            .iter()
-            .any(|hash| it.starts_with(hash.trim_start_matches(':')))
-    })
+    let Some((_, password)) = word.split_once(':') else {
+        return false;
+    };
+    let mut hashes = HASHES.iter().map(|hash| hash.trim_start_matches(':'));
+    hashes.any(|hash| password.starts_with(hash))
 }
 
 /// Parts of names that mark their values as secrets.

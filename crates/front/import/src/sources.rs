@@ -23,29 +23,33 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
+    /// Whether there is a file of httpd or of mod_jk.
     pub(crate) fn has_httpd(&self) -> bool {
         !(self.httpd.is_empty() && self.workers.is_empty() && self.maps.is_empty())
     }
 
+    /// Adds a text to the texts of its server: that of `kind`, or else the one whose grammar most of its lines have.
     pub(crate) fn add(&mut self, text: Text, kind: Option<Kind>) {
-        let lines = text.text.lines().map(str::trim);
-        let lines: Vec<&str> = lines
-            .filter(|it| !it.is_empty() && !it.starts_with('#'))
-            .collect();
-        let most =
-            |is: &dyn Fn(&str) -> bool| 2 * lines.iter().filter(|it| is(it)).count() >= lines.len();
-        let is_workers = lines.iter().any(|it| it.starts_with("worker."))
-            && most(&|it| it.contains('=') && !it.starts_with('<'));
-        let is_map = most(&|it| it.starts_with(['/', '!', '-', '*']) && it.contains('='));
-        let is_nginx = most(&|it| it.ends_with([';', '{', '}']))
-            && lines
-                .iter()
-                .any(|it| it.ends_with(';') || it.ends_with('{'));
+        let mut lines: Vec<&str> = text.text.lines().map(str::trim).collect();
+        lines.retain(|line| !line.is_empty() && !line.starts_with('#'));
+        let any = |test: fn(&str) -> bool| lines.iter().any(|line| test(line));
+        // At least half of the lines; a text without lines passes.
+        let most = |test: fn(&str) -> bool| {
+            let passed = lines.iter().filter(|line| test(line)).count();
+            2 * passed >= lines.len()
+        };
+        let is_workers = any(|line| line.starts_with("worker."))
+            && most(|line| line.contains('=') && !line.starts_with('<'));
+        let is_map = !lines.is_empty()
+            && most(|line| line.starts_with(['/', '!', '-', '*']) && line.contains('='));
+        let is_nginx =
+            most(|line| line.ends_with([';', '{', '}'])) && any(|line| line.ends_with([';', '{']));
         match kind {
             Some(Kind::Httpd) => self.httpd.push(text),
             Some(Kind::Nginx) => self.nginx.push(text),
+            // mod_jk has two kinds of files, which only their content distinguishes.
             _ if is_workers => self.workers.push(text),
-            _ if is_map && !lines.is_empty() => self.maps.push(text),
+            _ if is_map => self.maps.push(text),
             Some(Kind::ModJk) => self.workers.push(text),
             None if is_nginx => self.nginx.push(text),
             None => self.httpd.push(text),

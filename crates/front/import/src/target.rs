@@ -6,35 +6,27 @@ use crate::toml_text::quoted;
 /// A backend's URL, split into the parts that a route needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
+    /// Scheme, host and port; or scheme and socket.
     pub(crate) url: String,
+    /// The path after the host, with its slash; empty for `/`.
     pub(crate) path: String,
+    /// The host without its port.
     pub(crate) host: String,
+    /// Whether the scheme is that of WebSocket.
     pub(crate) is_tunnel: bool,
+    /// The keys that the backend needs.
     pub(crate) keys: Keys,
 }
 
 impl Target {
     /// Reads a URL; `None` if the front cannot reach it.
     pub(crate) fn new(text: &str) -> Option<Self> {
-        if let Some(rest) = text.strip_prefix("unix:") {
-            let (socket, url) = rest.split_once('|')?;
-            let scheme = url.split("://").next()?.trim_end_matches(':');
-            let scheme = matches!(scheme, "http" | "ajp").then_some(scheme)?;
-            let path = url.split_once("://").and_then(|(_, it)| it.split_once('/'));
-            return Self::checked(
-                format!("{scheme}+unix:{socket}"),
-                path.map_or("", |it| it.1),
-                "localhost",
-                false,
-            );
+        if let Some(socket_and_url) = text.strip_prefix("unix:") {
+            return Self::of_socket(socket_and_url);
         }
-        let (scheme, rest) = text.split_once("://")?;
-        let scheme = scheme.to_ascii_lowercase();
-        let (authority, path) = match rest.find('/') {
-            Some(at) => (&rest[..at], &rest[at + 1..]),
-            None => (rest, ""),
-        };
-        let (plain, port, is_tunnel) = match scheme.as_str() {
+        let (scheme, behind) = text.split_once("://")?;
+        let (authority, path) = behind.split_once('/').unwrap_or((behind, ""));
+        let (own_scheme, default_port, is_tunnel) = match scheme.to_ascii_lowercase().as_str() {
             "ajp" => ("ajp", 8009, false),
             "http" => ("http", 80, false),
             "https" => ("https", 443, false),
@@ -42,37 +34,47 @@ impl Target {
             "wss" => ("https", 443, true),
             _ => return None,
         };
-        let has_port = authority
-            .rsplit_once(':')
-            .is_some_and(|(_, it)| it.parse::<u16>().is_ok());
-        let host = if has_port {
-            authority.rsplit_once(':').map_or(authority, |it| it.0)
-        } else {
-            authority
+        let (url, host) = match authority.rsplit_once(':') {
+            Some((host, port)) if port.parse::<u16>().is_ok() => {
+                (format!("{own_scheme}://{authority}"), host)
+            }
+            _ => (
+                format!("{own_scheme}://{authority}:{default_port}"),
+                authority,
+            ),
         };
-        let url = if has_port {
-            format!("{plain}://{authority}")
-        } else {
-            format!("{plain}://{authority}:{port}")
-        };
-        Self::checked(url, path, host, is_tunnel)
+        let target = Self::checked(url, path, host)?;
+        Some(Self {
+            is_tunnel,
+            ..target
+        })
+    }
+
+    /// Reads what follows `unix:`: the path of a socket, and a URL after `|`, whose scheme and path count.
+    fn of_socket(socket_and_url: &str) -> Option<Self> {
+        let (socket, url) = socket_and_url.split_once('|')?;
+        let (scheme, behind) = url.split_once("://").unwrap_or((url, ""));
+        let scheme = scheme.trim_end_matches(':');
+        if !matches!(scheme, "http" | "ajp") {
+            return None;
+        }
+        let path = behind.split_once('/').map_or("", |(_, path)| path);
+        Self::checked(format!("{scheme}+unix:{socket}"), path, "localhost")
     }
 
     /// A URL with the keys that its backend needs; `None` if the front cannot have it.
-    fn checked(url: String, path: &str, host: &str, is_tunnel: bool) -> Option<Self> {
-        let tls = url.starts_with("https://");
-        let probe = if tls {
-            url.replacen("https", "http", 1)
-        } else {
-            url.clone()
-        };
-        catamaran_config::parse_upstream_url(&probe).ok()?;
+    fn checked(url: String, path: &str, host: &str) -> Option<Self> {
+        catamaran_config::parse_upstream_url(&url).ok()?;
+        // A backend has no query, and `$` stands for a variable of the source.
+        if path.contains(['?', '#', '$']) {
+            return None;
+        }
         let mut keys = Keys::new();
-        if tls {
+        if url.starts_with("https://") {
             // httpd and nginx verify no certificate unless they are told to.
             keys.insert("verify".to_owned(), quoted("off"));
         }
-        (!path.contains(['?', '#', '$'])).then(|| Self {
+        Some(Self {
             url,
             path: if path.is_empty() {
                 String::new()
@@ -80,7 +82,7 @@ impl Target {
                 format!("/{path}")
             },
             host: host.to_owned(),
-            is_tunnel,
+            is_tunnel: false,
             keys,
         })
     }

@@ -49,53 +49,61 @@ pub(crate) fn read(text: &Text) -> Result<Tomcat, ImportError> {
             line: error.pos().row as usize,
             message: format!("it is no server.xml: {error}"),
         })?;
-    let place = |node: Node<'_, '_>| Place {
-        file: Arc::clone(&text.name),
-        line: document.text_pos_at(node.range().start).row as usize,
+    let mut tomcat = Tomcat {
+        routes: Vec::new(),
+        connectors: Vec::new(),
     };
-    let named = |name: &'static str| {
-        document
-            .descendants()
-            .filter(move |it| it.has_tag_name(name))
-    };
-    let threads_of = |executor: &str| {
-        let found = named("Executor").find(|it| it.attribute("name") == Some(executor));
-        found
-            .and_then(|it| numeric(it, "maxThreads"))
-            .unwrap_or(THREADS)
-    };
-    let connectors = named("Connector").filter_map(|node| {
+    for node in document.descendants() {
+        let place = || text.place(document.text_pos_at(node.range().start).row as usize);
+        match node.tag_name().name() {
+            "Connector" => tomcat.connectors.extend(Connector::read(node, place())),
+            "Engine" => {
+                let route = node.attribute("jvmRoute");
+                let placed = route.map(|route| (route.to_owned(), place()));
+                tomcat.routes.extend(placed);
+            }
+            _ => {}
+        }
+    }
+    Ok(tomcat)
+}
+
+impl Connector {
+    /// Reads a `<Connector>`; `None` if it has no port.
+    fn read(node: Node<'_, '_>, place: Place) -> Option<Self> {
         let protocol = node.attribute("protocol").unwrap_or_default();
         let is_ajp = protocol.to_ascii_lowercase().contains("ajp");
-        let connection =
-            numeric(node, "connectionTimeout").or_else(|| (!is_ajp).then_some(CONNECTION_TIMEOUT));
-        let keep_alive = match node.attribute("keepAliveTimeout") {
-            Some(_) => numeric(node, "keepAliveTimeout"),
-            None => connection,
+        let keep_alive = if node.has_attribute("keepAliveTimeout") {
+            numeric(node, "keepAliveTimeout")
+        } else {
+            // By default, AJP connections are kept without limit.
+            let default = (!is_ajp).then_some(CONNECTION_TIMEOUT);
+            numeric(node, "connectionTimeout").or(default)
         };
-        Some(Connector {
-            place: place(node),
+        let secret = node
+            .attribute("secret")
+            .or_else(|| node.attribute("requiredSecret"));
+        // A connector with an executor has the threads of that one.
+        let of_threads = match node.attribute("executor") {
+            Some(executor) => {
+                let mut nodes = node.document().descendants();
+                nodes.find(|it| {
+                    it.has_tag_name("Executor") && it.attribute("name") == Some(executor)
+                })
+            }
+            None => Some(node),
+        };
+        let threads = of_threads.and_then(|it| numeric(it, "maxThreads"));
+        Some(Self {
+            place,
             is_ajp,
             port: node.attribute("port")?.trim().parse().ok()?,
-            secret: node
-                .attribute("secret")
-                .or_else(|| node.attribute("requiredSecret"))
-                .filter(|it| !it.is_empty())
-                .map(str::to_owned),
+            secret: secret.filter(|it| !it.is_empty()).map(str::to_owned),
             packet_size: numeric(node, "packetSize").unwrap_or(PACKET_MIN),
-            threads: match node.attribute("executor") {
-                Some(executor) => threads_of(executor),
-                None => numeric(node, "maxThreads").unwrap_or(THREADS),
-            },
+            threads: threads.unwrap_or(THREADS),
             keep_alive,
         })
-    });
-    let routes =
-        named("Engine").filter_map(|it| Some((it.attribute("jvmRoute")?.to_owned(), place(it))));
-    Ok(Tomcat {
-        routes: routes.collect(),
-        connectors: connectors.collect(),
-    })
+    }
 }
 
 /// An attribute as a number; `None` if it is missing or negative.
@@ -105,18 +113,16 @@ fn numeric(node: Node<'_, '_>, name: &str) -> Option<u64> {
 
 /// Sets the keys of backends that their Tomcat's connectors require.
 pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
-    let mut met: BTreeSet<&Place> = BTreeSet::new();
+    let mut used: BTreeSet<&Place> = BTreeSet::new();
     for upstream in &mut plan.upstreams {
-        let shared = upstream.keys.clone();
         for backend in &mut upstream.backends {
             match connector(tomcats, backend) {
                 ConnectorMatch::One(connector) => {
-                    met.insert(&connector.place);
-                    let shared = &shared;
-                    let pair = Pair {
+                    used.insert(&connector.place);
+                    let mut pair = Pair {
                         connector,
                         backend,
-                        shared,
+                        shared: &upstream.keys,
                         ledger,
                     };
                     pair.agree();
@@ -134,14 +140,14 @@ pub(crate) fn apply(tomcats: &[Tomcat], plan: &mut Plan, ledger: &mut Ledger) {
         hoist(upstream);
     }
     for connector in tomcats.iter().flat_map(|it| &it.connectors) {
-        if !met.contains(&connector.place) {
+        if !used.contains(&connector.place) {
             let text = format!("no backend uses this connector (port {})", connector.port);
             ledger.say(Weight::Note, Some(connector.place.clone()), text);
         }
     }
     for (route, place) in tomcats.iter().flat_map(|it| &it.routes) {
         let mut backends = plan.upstreams.iter().flat_map(|it| &it.backends);
-        if !backends.any(|it| route_of(it).as_deref() == Some(&quoted(route))) {
+        if !backends.any(|backend| has_route(backend, route)) {
             let text = format!(
                 "no member has the jvmRoute `{route}`: its sessions are not found again, and each request may go to \
                  another Tomcat"
@@ -160,62 +166,58 @@ enum ConnectorMatch<'t> {
 
 /// The connectors to which the URL of a backend leads, by port and protocol.
 fn connector<'t>(tomcats: &'t [Tomcat], backend: &Backend) -> ConnectorMatch<'t> {
-    let Some((is_ajp, port)) = scheme_and_port(&backend.url) else {
+    let Some((is_ajp, port)) = protocol_and_port(&backend.url) else {
         return ConnectorMatch::Nothing;
     };
-    let of = |tomcat: &'t Tomcat| {
-        let mut all = tomcat.connectors.iter();
-        all.find(|it| it.is_ajp == is_ajp && it.port == port)
-    };
-    let all: Vec<(&Tomcat, &Connector)> = tomcats
-        .iter()
-        .filter_map(|it| Some((it, of(it)?)))
-        .collect();
-    let mine = |it: &&(&Tomcat, &Connector)| {
-        let route = route_of(backend);
-        it.0.routes
-            .iter()
-            .any(|(text, _)| route.as_deref() == Some(&quoted(text)))
-    };
-    match (&all[..], all.iter().find(mine)) {
-        (_, Some(found)) => ConnectorMatch::One(found.1),
-        ([], None) => ConnectorMatch::Nothing,
-        ([only], None) => ConnectorMatch::One(only.1),
-        ([first, others @ ..], None) if others.iter().all(|it| same(first.1, it.1)) => {
-            ConnectorMatch::One(first.1)
+    let mut found: Vec<&Connector> = Vec::new();
+    for tomcat in tomcats {
+        let mut connectors = tomcat.connectors.iter();
+        let Some(connector) = connectors.find(|it| it.is_ajp == is_ajp && it.port == port) else {
+            continue;
+        };
+        let mut routes = tomcat.routes.iter();
+        if routes.any(|(route, _)| has_route(backend, route)) {
+            return ConnectorMatch::One(connector);
+        }
+        found.push(connector);
+    }
+    // No Tomcat has the route of the backend, so only its port tells.
+    match &found[..] {
+        [] => ConnectorMatch::Nothing,
+        [first, others @ ..] if others.iter().all(|it| has_same_settings(first, it)) => {
+            ConnectorMatch::One(first)
         }
         _ => ConnectorMatch::Several,
     }
 }
 
-/// Whether two connectors have the same settings.
-fn same(one: &Connector, two: &Connector) -> bool {
-    let placed = Connector {
+/// Whether two connectors differ at most in their places.
+fn has_same_settings(one: &Connector, two: &Connector) -> bool {
+    let moved = Connector {
         place: one.place.clone(),
         ..two.clone()
     };
-    *one == placed
+    *one == moved
 }
 
-/// The route of a backend in session ids (`jvm_route`, else its name), as TOML.
-fn route_of(backend: &Backend) -> Option<String> {
-    backend
-        .keys
-        .get("jvm_route")
-        .or_else(|| backend.keys.get("name"))
-        .cloned()
+/// Whether a backend has this route in session ids, by `jvm_route` or else by its name.
+fn has_route(backend: &Backend, route: &str) -> bool {
+    let keys = &backend.keys;
+    let own = keys.get("jvm_route").or_else(|| keys.get("name"));
+    own.is_some_and(|own| *own == quoted(route))
 }
 
-fn scheme_and_port(url: &str) -> Option<(bool, u16)> {
-    let (scheme, rest) = url.split_once("://")?;
+/// Whether the URL of a backend is one of AJP, and its port; `None` for a Unix socket.
+fn protocol_and_port(url: &str) -> Option<(bool, u16)> {
+    let (scheme, behind) = url.split_once("://")?;
     let is_ajp = match scheme {
         "ajp" => true,
         "http" | "https" => false,
         _ => return None,
     };
-    let authority = rest.split('/').next()?;
-    let port = authority.rsplit_once(':').and_then(|it| it.1.parse().ok());
-    Some((is_ajp, port?))
+    let authority = behind.split('/').next()?;
+    let (_, port) = authority.rsplit_once(':')?;
+    Some((is_ajp, port.parse().ok()?))
 }
 
 /// A backend and the connector of Tomcat to which it leads: the backend's keys are set to what the connector requires.
@@ -229,7 +231,7 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     /// Sets all keys of the backend that the connector requires.
-    fn agree(mut self) {
+    fn agree(&mut self) {
         if self.connector.is_ajp {
             self.agree_on_secret();
             self.agree_on_packet_size();
@@ -255,30 +257,28 @@ impl Pair<'_> {
     }
 
     fn agree_on_packet_size(&mut self) {
-        let mine = self.key("packet_size").and_then(|it| kibibytes(it));
-        let theirs = self.connector.packet_size;
-        if theirs == mine.unwrap_or(PACKET_MIN) {
+        let of_source = self.key("packet_size").and_then(|it| kibibytes(it));
+        let of_tomcat = self.connector.packet_size;
+        if of_tomcat == of_source.unwrap_or(PACKET_MIN) {
             return;
         }
-        if mine.is_some() {
+        if of_source.is_some() {
             let url = &self.backend.url;
             let text = format!(
                 "its packetSize is not that of the source for `{url}`; that of Tomcat holds"
             );
             self.say(Weight::Note, text);
         }
-        self.set(
-            "packet_size",
-            theirs.clamp(PACKET_MIN, PACKET_MAX).to_string(),
-        );
+        let bytes = of_tomcat.clamp(PACKET_MIN, PACKET_MAX);
+        self.set("packet_size", bytes.to_string());
     }
 
     /// Limits the backend's connections to the connector's threads; requests on more connections would wait in
     /// Tomcat.
     fn agree_on_connections(&mut self) {
         let threads = self.connector.threads.clamp(1, CONNECTIONS_MAX);
-        let mine = self.key("connections_max").and_then(|it| number(it));
-        if mine.is_none_or(|connections| connections >= threads) {
+        let connections = self.key("connections_max").and_then(|it| number(it));
+        if connections.is_none_or(|connections| connections >= threads) {
             self.set("connections_max", threads.to_string());
         }
     }
@@ -288,18 +288,20 @@ impl Pair<'_> {
         let Some(keep_alive) = self.connector.keep_alive else {
             return;
         };
-        let mine = match self.key("idle_timeout") {
+        let idle_timeout = match self.key("idle_timeout") {
             Some(text) => milliseconds(text),
             None => Some(IDLE_TIMEOUT),
         };
-        let below = keep_alive - (keep_alive / 4).min(1_000);
-        if mine.is_none_or(|timeout| timeout >= keep_alive)
-            && let Some(time) = duration(below, 1)
+        // A second earlier, or for short times a quarter of them.
+        let earlier = keep_alive - (keep_alive / 4).min(1_000);
+        if idle_timeout.is_none_or(|timeout| timeout >= keep_alive)
+            && let Some(time) = duration(earlier, 1)
         {
             self.set("idle_timeout", time);
         }
     }
 
+    /// The value that a key has for the backend, by itself or by its upstream.
     fn key(&self, key: &str) -> Option<&String> {
         self.backend.keys.get(key).or_else(|| self.shared.get(key))
     }

@@ -26,11 +26,19 @@ pub(crate) fn quoted(text: &str) -> String {
     out.replace("${", "$${")
 }
 
+/// Keys with their values, both in TOML already, as an inline table.
+pub(crate) fn inline_table(pairs: impl Iterator<Item = (String, String)>) -> String {
+    let pairs: Vec<String> = pairs
+        .map(|(key, value)| format!("{key} = {value}"))
+        .collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
 /// Several texts as a TOML list; a single one as a string.
 pub(crate) fn quoted_list<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
-    let all: Vec<String> = texts.into_iter().map(|it| quoted(it.as_ref())).collect();
-    match &all[..] {
-        [one] => one.clone(),
-        all => format!("[{}]", all.join(", ")),
+    let strings: Vec<String> = texts.into_iter().map(|it| quoted(it.as_ref())).collect();
+    match &strings[..] {
+        [single] => single.clone(),
+        _ => format!("[{}]", strings.join(", ")),
     }
 }

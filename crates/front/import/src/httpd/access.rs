@@ -27,15 +27,20 @@ pub(crate) struct Guards {
 impl Guards {
     /// Whether the section says anything about access.
     pub(crate) fn is_some(&self) -> bool {
-        let is_asked = [&self.authz, &self.compat, &self.methods];
-        is_asked.into_iter().any(Option::is_some) || self.tls_only || self.is_strange
+        let has_access = self.accesses().next().is_some();
+        has_access || self.tls_only || self.is_strange
     }
 
     /// Whether the section may keep any client out.
     pub(crate) fn closes(&self) -> bool {
-        let mut all = [&self.authz, &self.compat, &self.methods].into_iter();
-        let closes = |it: &Option<Access>| it.as_ref().is_some_and(|it| *it != Access::Open);
-        all.any(closes) || self.tls_only || self.is_strange
+        let closes = self.accesses().any(|access| *access != Access::Open);
+        closes || self.tls_only || self.is_strange
+    }
+
+    /// What the section says to each module.
+    fn accesses(&self) -> impl Iterator<Item = &Access> {
+        let modules = [&self.authz, &self.compat, &self.methods];
+        modules.into_iter().flatten()
     }
 
     /// Guards that only the old server can evaluate.
@@ -63,9 +68,9 @@ impl Guards {
     /// All guards joined to one, for a section that has no outer one.
     pub(crate) fn joined(&self) -> Access {
         let authz = self.authz.clone().unwrap_or_default();
-        let said = both(authz, self.compat.clone().unwrap_or_default());
+        let compat = self.compat.clone().unwrap_or_default();
         let methods = self.methods.clone().unwrap_or_default();
-        if_strange(self.is_strange, both(said, methods))
+        if_strange(self.is_strange, both(both(authz, compat), methods))
     }
 }
 
@@ -75,17 +80,18 @@ pub(crate) fn both(one: Access, two: Access) -> Access {
         (Access::Open, other) | (other, Access::Open) => other,
         (Access::Nobody, _) | (_, Access::Nobody) => Access::Nobody,
         (one, two) if one == two => one,
+        // The importer does not compute the common part of two lists.
         _ => Access::Unsaid,
     }
 }
 
-/// The clients that are let in if an unknown directive may refuse some of those in `said`: [`Access::Unsaid`], or
+/// The clients that are let in if an unknown directive may refuse some of those in `access`: [`Access::Unsaid`], or
 /// [`Access::Nobody`] if nobody is let in anyway.
-pub(crate) fn if_strange(is_strange: bool, said: Access) -> Access {
+pub(crate) fn if_strange(is_strange: bool, access: Access) -> Access {
     if is_strange {
-        both(said, Access::Unsaid)
+        both(access, Access::Unsaid)
     } else {
-        said
+        access
     }
 }
 
@@ -98,41 +104,34 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
     };
     say_limits(directives, &guards, ledger);
     for directive in directives {
+        let value = directive.word(0);
         match directive.name.as_str() {
             "allowmethods" => guards.methods = Some(allowed_methods(directive, ledger)),
             "sslrequiressl" => {
                 guards.tls_only = true;
                 ledger.mapped(directive.id);
             }
-            // `Satisfy any`: it is enough that one of both modules lets the client in.
-            "satisfy" => {
-                let any = directive.word(0).eq_ignore_ascii_case("any");
-                if any {
-                    ledger.unmapped(directive.id, "the front cannot express whom it admits");
-                    guards.authz = Some(Access::Unsaid);
-                } else {
-                    ledger.mapped(directive.id);
-                }
+            // It is enough that one of both modules lets the client in.
+            "satisfy" if value.eq_ignore_ascii_case("any") => {
+                ledger.unmapped(directive.id, "the front cannot express whom it admits");
+                guards.authz = Some(Access::Unsaid);
             }
+            "satisfy" => ledger.mapped(directive.id),
+            "authmerging" if value.eq_ignore_ascii_case("off") => ledger.mapped(directive.id),
             "authmerging" => {
-                if directive.word(0).eq_ignore_ascii_case("off") {
-                    ledger.mapped(directive.id);
-                } else {
-                    ledger.unmapped(directive.id, "its guards are joined with those above it");
-                    guards.authz = Some(Access::Unsaid);
-                }
+                ledger.unmapped(directive.id, "its guards are joined with those above it");
+                guards.authz = Some(Access::Unsaid);
             }
-            name if is_sign_on(name) => {
-                guards.is_strange |= !name.starts_with("auth");
-            }
+            // httpd's own `Auth…` demand no sign-on without a `Require`; those of other modules may.
+            name if is_sign_on(name) && !name.starts_with("auth") => guards.is_strange = true,
             _ => {}
         }
     }
     say_sign_on(directives, ledger);
-    let asked = addresses(directives);
+    let address_tests = addresses(directives);
     match guards.joined() {
-        Access::Unsaid => ledger.address_guards.void(asked),
-        _ => ledger.address_guards.written(asked),
+        Access::Unsaid => ledger.address_guards.void(address_tests),
+        _ => ledger.address_guards.written(address_tests),
     }
     guards
 }
@@ -158,13 +157,17 @@ fn allowed_methods(directive: &Directive, ledger: &mut Ledger) -> Access {
 
 /// The methods that a directive names; GET includes HEAD. `None` if a word is no method.
 fn methods(directive: &Directive) -> Option<Vec<String>> {
-    let is_name = |it: &String| it.bytes().all(|byte| byte.is_ascii_uppercase());
-    let mut names: Vec<String> = directive.words.clone();
-    let heads = names.iter_mut().filter(|it| *it == "HEAD");
-    heads.for_each(|it| "GET".clone_into(it));
+    let mut names: Vec<String> = Vec::with_capacity(directive.words.len());
+    for word in &directive.words {
+        if !word.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            return None;
+        }
+        let name: &str = if word == "HEAD" { "GET" } else { word };
+        names.push(name.to_owned());
+    }
     names.sort();
     names.dedup();
-    names.iter().all(is_name).then_some(names)
+    Some(names)
 }
 
 /// Reads the guards of one module in a section, as `read` does, including those in its `<Limit>` and `<LimitExcept>`.
@@ -176,50 +179,61 @@ fn with_limits(
 ) -> Option<Access> {
     let limits = || directives.iter().filter(|it| is_limit(&it.name));
     let named: Option<Vec<Vec<String>>> = limits().map(methods).collect();
-    let is_known = |it: &Directive| {
+    let is_access_rule = |it: &Directive| {
         it.name.starts_with("require") || matches!(it.name.as_str(), "order" | "allow" | "deny")
     };
-    let mut inner = limits().flat_map(Directive::inside);
-    let Some(named) = named.filter(|_| inner.all(is_known)) else {
-        limits().for_each(|it| drop(read(it.inside(), ledger)));
+    let are_readable = limits().flat_map(Directive::inside).all(is_access_rule);
+    let Some(named) = named.filter(|_| are_readable) else {
+        // Reading them marks the directives.
+        limits().for_each(|limit| drop(read(limit.inside(), ledger)));
         read(directives, ledger);
         return Some(Access::Unsaid);
     };
     let mut names = named.concat();
     names.sort();
     names.dedup();
-    let mut of = |method: Option<&String>| {
-        let own = |it: &Directive| {
-            if !is_limit(&it.name) {
-                return vec![it.clone()];
-            }
-            let of_limit = methods(it).unwrap_or_default();
-            let is_named = method.is_some_and(|it| of_limit.contains(it));
-            let applies = is_named == (it.name == "limit");
-            it.inside().iter().filter(|_| applies).cloned().collect()
-        };
-        let all: Vec<Directive> = directives.iter().flat_map(own).collect();
-        read(&all, ledger)
-    };
-    let others = of(None);
-    let each: Vec<Option<Access>> = names.iter().map(|it| of(Some(it))).collect();
-    if each.iter().all(|it| *it == others) {
-        return others;
+    let of_others = read(&for_method(directives, None), ledger);
+    let mut of_named: Vec<(String, Option<Access>)> = Vec::with_capacity(names.len());
+    for name in names {
+        let access = read(&for_method(directives, Some(&name)), ledger);
+        of_named.push((name, access));
     }
-    let is_open = |it: &Option<Access>| *it.as_ref().unwrap_or(&Access::Open) == Access::Open;
-    let is_sure = |it: &Option<Access>| is_open(it) || *it == Some(Access::Nobody);
-    if !each.iter().chain([&others]).all(is_sure) {
+    if of_named.iter().all(|(_, access)| *access == of_others) {
+        return of_others;
+    }
+    let is_open = |access: &Option<Access>| matches!(access, None | Some(Access::Open));
+    let is_all_or_nothing =
+        |access: &Option<Access>| is_open(access) || *access == Some(Access::Nobody);
+    let mut accesses = of_named.iter().map(|(_, access)| access);
+    if !is_all_or_nothing(&of_others) || !accesses.all(is_all_or_nothing) {
         return Some(Access::Unsaid);
     }
-    let except = is_open(&others);
-    let differing = names.into_iter().zip(&each);
-    let others_names = differing.filter(|it| is_open(it.1) != except);
-    let names: Vec<String> = others_names.map(|it| it.0).collect();
-    Some(match (names.is_empty(), except) {
+    of_named.retain(|(_, access)| is_open(access) != is_open(&of_others));
+    let names: Vec<String> = of_named.into_iter().map(|(name, _)| name).collect();
+    Some(match (names.is_empty(), is_open(&of_others)) {
         (true, true) => Access::Open,
         (true, false) => Access::Nobody,
         (false, except) => Access::Methods { names, except },
     })
+}
+
+/// The directives that apply to requests with a method; `None`: with a method that no section names. The directives of
+/// `<Limit>` and `<LimitExcept>` are in the place of these sections.
+fn for_method(directives: &[Directive], method: Option<&String>) -> Vec<Directive> {
+    let mut applicable = Vec::new();
+    for directive in directives {
+        if !is_limit(&directive.name) {
+            applicable.push(directive.clone());
+            continue;
+        }
+        let names = methods(directive).unwrap_or_default();
+        let is_named = method.is_some_and(|method| names.contains(method));
+        let is_for_named = directive.name == "limit";
+        if is_named == is_for_named {
+            applicable.extend_from_slice(directive.inside());
+        }
+    }
+    applicable
 }
 
 /// Reports the `<Limit>` and `<LimitExcept>` of a section.
@@ -245,17 +259,16 @@ pub(crate) fn is_limit(name: &str) -> bool {
 /// Reports the directives of a section about authentication, all by one remark.
 fn say_sign_on(directives: &[Directive], ledger: &mut Ledger) {
     let all = || directives.iter().filter(|it| is_sign_on(&it.name));
-    let is_off = |it: &&Directive| it.word(0).eq_ignore_ascii_case("off");
-    let asks = all().find(|it| !is_off(it));
-    let text = match asks {
+    let demand = all().find(|it| !it.word(0).eq_ignore_ascii_case("off"));
+    let text = match demand {
         Some(_) => "clients must sign on here, and the front has no sign-on",
         None => "the front has no sign-on, so that the application learns of none either",
     };
-    let Some(first) = asks.or_else(|| all().next()) else {
+    let Some(whole) = demand.or_else(|| all().next()) else {
         return;
     };
-    ledger.kept_or_risk(first.id, text);
-    all().for_each(|it| ledger.part(it.id, first.id));
+    ledger.kept_or_risk(whole.id, text);
+    all().for_each(|it| ledger.part(it.id, whole.id));
 }
 
 /// The directives that test clients' addresses, in a section and in those inside it.
@@ -264,7 +277,7 @@ pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
     for directive in directives {
         let lowered = lower(directive);
         let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
-        let asks = match (directive.name.as_str(), &words[..]) {
+        let tests_address = match (directive.name.as_str(), &words[..]) {
             ("require", ["not", kind, ..] | [kind, ..]) => {
                 matches!(*kind, "ip" | "local" | "host" | "forward-dns" | "expr")
             }
@@ -272,7 +285,7 @@ pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
             ("rewritecond" | "setenvif", [subject, ..]) => subject.contains("remote_"),
             _ => false,
         };
-        if asks {
+        if tests_address {
             found.push(directive.id);
         }
         found.extend(addresses(directive.inside()));
@@ -287,11 +300,9 @@ pub(crate) fn is_sign_on(name: &str) -> bool {
 
 /// The clients that `Require` lets in, on its own or in sections such as `<RequireAny>`; `None` if there is none.
 fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
-    let mut networks: Vec<String> = Vec::new();
-    let (mut seen, mut open, mut nobody, mut unsaid) = (false, false, false, false);
-    let mut single = None;
+    let mut alternatives: Vec<Access> = Vec::new();
     for directive in directives {
-        let nested = match directive.name.as_str() {
+        alternatives.push(match directive.name.as_str() {
             "require" => requirement(directive, ledger),
             "requireany" => {
                 ledger.mapped(directive.id);
@@ -307,30 +318,38 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
                 Access::Unsaid
             }
             _ => continue,
-        };
-        single = (!seen).then(|| nested.clone());
-        seen = true;
-        // In `<RequireAny>` one line is enough.
-        match nested {
-            Access::Open => open = true,
-            Access::Nobody => nobody = true,
+        });
+    }
+    match alternatives.len() {
+        0 => None,
+        // A single one may be any kind of access.
+        1 => alternatives.pop(),
+        _ => Some(any_of(alternatives)),
+    }
+}
+
+/// The clients that pass any of several requirements.
+fn any_of(alternatives: Vec<Access>) -> Access {
+    let mut networks: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for access in alternatives {
+        match access {
+            Access::Open => is_open = true,
+            Access::Nobody => {}
             Access::Networks { allow, deny } if deny.is_empty() => networks.extend(allow),
-            _ => unsaid = true,
+            // A list of networks cannot contain the others.
+            _ => return Access::Unsaid,
         }
     }
-    // If there is only one line, it may be one that is no list of networks.
-    if let Some(single) = single {
-        return Some(single);
-    }
-    match () {
-        () if !seen => None,
-        () if unsaid => Some(Access::Unsaid),
-        () if open => Some(Access::Open),
-        () if networks.is_empty() && nobody => Some(Access::Nobody),
-        () => Some(Access::Networks {
+    if is_open {
+        Access::Open
+    } else if networks.is_empty() {
+        Access::Nobody
+    } else {
+        Access::Networks {
             allow: networks,
             deny: Vec::new(),
-        }),
+        }
     }
 }
 
@@ -342,7 +361,7 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
         let name = directive.name.as_str();
         let lowered = lower(directive);
         let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
-        let one = match (name, &words[..]) {
+        let access = match (name, &words[..]) {
             ("require", ["not", "ip", texts @ ..])
                 if texts.iter().all(|it| network(it).is_some()) =>
             {
@@ -380,19 +399,22 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
                 Access::Unsaid
             }
         };
-        result = both(result, one);
+        result = both(result, access);
     }
-    match (result, denied.is_empty()) {
-        (result, true) => result,
-        (Access::Open, false) => Access::Networks {
+    if denied.is_empty() {
+        return result;
+    }
+    match result {
+        Access::Open => Access::Networks {
             allow: Vec::new(),
             deny: denied,
         },
-        (Access::Networks { allow, deny }, false) => Access::Networks {
+        Access::Networks { allow, deny } => Access::Networks {
             allow,
             deny: [deny, denied].concat(),
         },
-        (result, false) => result,
+        // Exceptions change nothing where nobody is let in, or where it is not known who is.
+        other => other,
     }
 }
 
@@ -456,26 +478,10 @@ fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     if ids.is_empty() {
         return None;
     }
-    let is_all = |it: &[String]| it.iter().any(|it| it.eq_ignore_ascii_case("all"));
-    let read = |it: &[String]| it.iter().map(|it| network(it)).collect::<Option<Vec<_>>>();
-    let networks = |allow, deny| Some(Access::Networks { allow, deny });
-    let allow_wins = order == "deny,allow";
-    let access = match (allow_wins, is_all(&allow), is_all(&deny)) {
-        (true, true, _) => Some(Access::Open),
-        (true, false, true) if allow.is_empty() => Some(Access::Nobody),
-        (true, false, true) => read(&allow).and_then(|it| networks(it, Vec::new())),
-        (true, false, false) if deny.is_empty() => Some(Access::Open),
-        (true, false, false) if allow.is_empty() => {
-            read(&deny).and_then(|it| networks(Vec::new(), it))
-        }
-        (false, _, true) => Some(Access::Nobody),
-        (false, true, false) if deny.is_empty() => Some(Access::Open),
-        (false, true, false) => read(&deny).and_then(|it| networks(Vec::new(), it)),
-        (false, false, false) if allow.is_empty() => Some(Access::Nobody),
-        (false, false, false) => read(&allow)
-            .zip(read(&deny))
-            .and_then(|(a, d)| networks(a, d)),
-        _ => None,
+    let access = if order == "deny,allow" {
+        allowed_first(&allow, &deny)
+    } else {
+        denied_first(&allow, &deny)
     };
     for id in ids {
         match access {
@@ -484,6 +490,58 @@ fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
         }
     }
     Some(access.unwrap_or(Access::Unsaid))
+}
+
+/// The clients that `Order deny,allow` lets in: `allow` has precedence, and clients in no list are let in. `None` if the
+/// front cannot express them.
+fn allowed_first(allow: &[String], deny: &[String]) -> Option<Access> {
+    if has_all(allow) || deny.is_empty() {
+        return Some(Access::Open);
+    }
+    if allow.is_empty() {
+        return if has_all(deny) {
+            Some(Access::Nobody)
+        } else {
+            networks(&[], deny)
+        };
+    }
+    // The front's `deny` has precedence, so only one of both lists can be written.
+    if has_all(deny) {
+        networks(allow, &[])
+    } else {
+        None
+    }
+}
+
+/// The clients that `Order allow,deny` lets in: `deny` has precedence, and clients in no list are refused. `None` if the
+/// front cannot express them.
+fn denied_first(allow: &[String], deny: &[String]) -> Option<Access> {
+    if has_all(deny) || allow.is_empty() {
+        return Some(Access::Nobody);
+    }
+    if !has_all(allow) {
+        return networks(allow, deny);
+    }
+    if deny.is_empty() {
+        Some(Access::Open)
+    } else {
+        networks(&[], deny)
+    }
+}
+
+fn has_all(clients: &[String]) -> bool {
+    clients.iter().any(|it| it.eq_ignore_ascii_case("all"))
+}
+
+/// Access by networks; `None` if a text is no network.
+fn networks(allow: &[String], deny: &[String]) -> Option<Access> {
+    let read = |texts: &[String]| -> Option<Vec<String>> {
+        texts.iter().map(|text| network(text)).collect()
+    };
+    Some(Access::Networks {
+        allow: read(allow)?,
+        deny: read(deny)?,
+    })
 }
 
 /// A network in CIDR notation, from an address, a part of one, or an address with a mask; `None` if it is
@@ -497,19 +555,24 @@ pub(crate) fn network(text: &str) -> Option<String> {
         let length = match mask.parse::<std::net::Ipv4Addr>() {
             Ok(mask) => {
                 let bits = u32::from(mask);
-                (bits.leading_ones() == bits.count_ones()).then(|| bits.count_ones())?
+                // Ones behind a zero make no prefix.
+                if bits.leading_ones() != bits.count_ones() {
+                    return None;
+                }
+                bits.count_ones()
             }
             Err(_) => mask.parse().ok()?,
         };
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        return (length <= most).then(|| format!("{address}/{length}"));
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        return (length <= longest).then(|| format!("{address}/{length}"));
     }
+    // The first parts of an address, such as `10.1`.
     let parts: Vec<&str> = text.trim_end_matches('.').split('.').collect();
-    let is_part = parts.len() < 4 && parts.iter().all(|it| it.parse::<u8>().is_ok());
-    is_part.then(|| {
-        let zeros = ".0".repeat(4 - parts.len());
-        format!("{}{zeros}/{}", parts.join("."), 8 * parts.len())
-    })
+    if parts.len() >= 4 || !parts.iter().all(|part| part.parse::<u8>().is_ok()) {
+        return None;
+    }
+    let zeros = ".0".repeat(4 - parts.len());
+    Some(format!("{}{zeros}/{}", parts.join("."), 8 * parts.len()))
 }
 
 /// The networks that `Require local` lets in.

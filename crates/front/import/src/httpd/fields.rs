@@ -33,26 +33,23 @@ pub(crate) fn settings(
             "requestheader" if is_host(directive) => {
                 settings.sent_host = Some(sent_host(directive, ledger));
             }
-            "requestheader" if !is_usual(directive, tls == Some(true), ledger) => {
+            "requestheader" if !is_own_field(directive, tls == Some(true), ledger) => {
                 field(directive, &mut settings.request_fields, true, tls, ledger);
             }
             "limitrequestbody" => {
-                let value = match number(directive.word(0)) {
+                let limit = match number(directive.word(0)) {
                     None | Some(0) => quoted("off"),
                     Some(bytes) => bytes.to_string(),
                 };
-                settings.keys.insert("body_max".to_owned(), value);
+                settings.keys.insert("body_max".to_owned(), limit);
                 ledger.mapped(directive.id);
             }
             "sslverifyclient" => {
-                let value = if directive.word(0).eq_ignore_ascii_case("require") {
-                    "required"
-                } else {
-                    "off"
-                };
-                settings
-                    .keys
-                    .insert("client_certificate".to_owned(), quoted(value));
+                // The listener asks for a certificate; here only a route that refuses clients without one matters.
+                let is_required = directive.word(0).eq_ignore_ascii_case("require");
+                let demand = if is_required { "required" } else { "off" };
+                let keys = &mut settings.keys;
+                keys.insert("client_certificate".to_owned(), quoted(demand));
                 ledger.mapped(directive.id);
             }
             _ => {}
@@ -89,14 +86,15 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
 }
 
 /// Whether a directive sets a field that the front sets itself; if so, marks the directive.
-fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
+fn is_own_field(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     let lower = directive.word(1).to_ascii_lowercase();
     let name = lower.trim_end_matches(':');
     if !is_ruled_field(name, true) {
         return false;
     }
-    let constant = name == "x-forwarded-proto" && directive.word(2) == "https" && !has_tls;
-    if constant {
+    let claims_https = name == "x-forwarded-proto" && directive.word(2) == "https";
+    // Without TLS of its own, the source knows the scheme from a proxy before it.
+    if claims_https && !has_tls {
         ledger.lost(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
     } else {
         ledger.dropped(directive.id, "the front writes this field itself");
@@ -106,17 +104,17 @@ fn is_usual(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
 
 /// The flags that a `Header edit` adds to every cookie; `None` if it does anything else.
 fn cookie_flags(directive: &Directive) -> Option<String> {
-    let given: Vec<&str> = directive.words.iter().map(String::as_str).collect();
-    let words = match &given[..] {
-        ["always" | "onsuccess", rest @ ..] => rest,
+    let words: Vec<&str> = directive.words.iter().map(String::as_str).collect();
+    let without_condition = match &words[..] {
+        ["always" | "onsuccess", others @ ..] => others,
         all => all,
     };
-    let [operation, name, expression, value] = words else {
+    let [operation, name, expression, value] = without_condition else {
         return None;
     };
     let is_edit = matches!(operation.to_ascii_lowercase().as_str(), "edit" | "edit*");
-    let is_all = matches!(*expression, "^(.*)$" | "^(.*)" | "(.*)" | "^(.+)$" | "(.+)");
-    if !is_edit || !is_all || !name.eq_ignore_ascii_case("set-cookie") {
+    let takes_whole_value = matches!(*expression, "^(.*)$" | "^(.*)" | "(.*)" | "^(.+)$" | "(.+)");
+    if !is_edit || !takes_whole_value || !name.eq_ignore_ascii_case("set-cookie") {
         return None;
     }
     flags(value.strip_prefix("$1")?.split(';'))
@@ -131,6 +129,8 @@ fn asks_tls(word: &str) -> bool {
     )
 }
 
+/// Adds the change of a `Header` or `RequestHeader` to `fields`, or reports it if it cannot be converted. `tls` says
+/// whether clients come over TLS; `None` if that is not known.
 fn field(
     directive: &Directive,
     fields: &mut Fields,
@@ -142,64 +142,79 @@ fn field(
         "always" | "onsuccess" | "early" => &directive.words[1..],
         _ => &directive.words[..],
     };
-    let word = |at: usize| words.get(at).map_or("", String::as_str);
-    let name = word(1).trim_end_matches(':').to_owned();
-    // The front adds no value of its own before, so `early` makes no difference.
-    let is_condition = |it: &&String| {
-        it.starts_with("env=") || it.starts_with("expr=") || *it == "early" && !of_request
+    let word = |index: usize| words.get(index).map_or("", String::as_str);
+    let (operation, name) = (
+        word(0).to_ascii_lowercase(),
+        word(1).trim_end_matches(':').to_owned(),
+    );
+    // For requests, the front adds no value of its own before, so `early` makes no difference.
+    let is_condition = |word: &&String| {
+        let is_early = *word == "early" && !of_request;
+        is_early || word.starts_with("env=") || word.starts_with("expr=")
     };
-    let mut conditions = words.iter().skip(2).filter(is_condition);
-    let only_tls = conditions.clone().next().is_some() && conditions.clone().all(|it| asks_tls(it));
-    if only_tls && tls == Some(false) {
-        return ledger.dropped(
-            directive.id,
-            "it is for clients that come over TLS, of which there are none",
-        );
+    let mut conditions: Vec<&String> = words.iter().skip(2).filter(is_condition).collect();
+    let asks_only_tls = !conditions.is_empty() && conditions.iter().all(|it| asks_tls(it));
+    match tls {
+        Some(false) if asks_only_tls => {
+            let text = "it is for clients that come over TLS, of which there are none";
+            return ledger.dropped(directive.id, text);
+        }
+        // The condition holds for all clients.
+        Some(true) if asks_only_tls => conditions.clear(),
+        _ => {}
     }
-    let conditional = conditions.any(|it| !asks_tls(it)) || only_tls && tls.is_none();
-    let value = word(2).replace('{', "{{").replace('}', "}}");
-    let sayable = !name.is_empty()
-        && name.bytes().all(is_name_byte)
-        && !value.contains('%')
-        && !value.chars().any(char::is_control)
-        && !conditional;
-    let is_ruled = is_ruled_field(&name, of_request);
+    // The cookie by which httpd's balancer finds a session's member: the front sets its own.
     let is_route = name.eq_ignore_ascii_case("set-cookie") && word(2).contains("ROUTEID");
     if is_route && !of_request {
         return ledger.mapped(directive.id);
     }
-    let operation = word(0).to_ascii_lowercase();
-    match operation.as_str() {
-        _ if !sayable || is_ruled => {}
-        "set" => {
-            fields.forget(&name);
-            fields.set.insert(name, value);
-            return ledger.mapped(directive.id);
-        }
-        // The client may already have sent this value.
-        "merge" if of_request && fields.mentions(&name) == 0 => {}
-        "merge" if fields.has(&name, &value) => return ledger.mapped(directive.id),
-        "add" | "append" | "merge" => {
-            fields.add.insert(name, value);
-            return ledger.mapped(directive.id);
-        }
-        "unset" => {
-            fields.take(&name);
-            return ledger.mapped(directive.id);
-        }
-        _ => {}
-    }
-    if of_request && !name.is_empty() && name.bytes().all(is_token_byte) {
-        // The application may trust this field, so clients must not be able to set it.
-        fields.take(&name);
+    let value = word(2).replace('{', "{{").replace('}', "}}");
+    let has_plain_value = !value.contains('%') && !value.chars().any(char::is_control);
+    let can_be_written = !name.is_empty()
+        && name.bytes().all(is_name_byte)
+        && has_plain_value
+        && conditions.is_empty()
+        && !is_ruled_field(&name, of_request);
+    let is_converted = can_be_written && change(&operation, &name, value, of_request, fields);
+    if is_converted {
+        return ledger.mapped(directive.id);
     }
     let text = format!("`{operation}` of the field `{name}` was not converted");
     if of_request {
+        // The application may trust this field, so clients must not be able to set it.
+        if !name.is_empty() && name.bytes().all(is_token_byte) {
+            fields.take(&name);
+        }
         ledger.lost(directive.id, format!("{text}, and backends do not get it"));
     } else {
         let text = format!("{text}, and responses are as the application sends them");
         lose_field(&name, directive.id, text, ledger);
     }
+}
+
+/// Makes a change to a field; returns `false` if the front cannot make it.
+fn change(
+    operation: &str,
+    name: &str,
+    value: String,
+    of_request: bool,
+    fields: &mut Fields,
+) -> bool {
+    match operation {
+        "set" => {
+            fields.forget(name);
+            fields.set.insert(name.to_owned(), value);
+        }
+        // The client may already have sent this value.
+        "merge" if of_request && fields.mentions(name) == 0 => return false,
+        "merge" if fields.has(name, &value) => {}
+        "add" | "append" | "merge" => {
+            fields.add.insert(name.to_owned(), value);
+        }
+        "unset" => fields.take(name),
+        _ => return false,
+    }
+    true
 }
 
 fn is_name_byte(byte: u8) -> bool {

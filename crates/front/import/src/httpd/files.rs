@@ -109,38 +109,42 @@ impl<'a> Site<'a> {
             self.leave_guards(ledger);
             return None;
         };
-        let reason = match inside {
-            _ if self.files.names(Path::new(path)).is_none() => {
-                "the directory does not exist on this machine: create it and import again, or run the import where it is"
-            }
-            Contents {
-                is_hidden: true, ..
-            } => "it holds more files than the importer checks",
-            Contents {
-                has_scripts: true, ..
-            } => "it contains programs, and the front would send their source",
-            Contents {
-                has_guards: true, ..
-            } if self.overrides(path) => "it contains a `.htaccess`, which may restrict access",
-            _ if self.overrides(path) && self.has_htaccess_above(path) => {
-                "a directory above it contains a `.htaccess`, which may restrict access"
-            }
-            _ => {
-                ledger.mapped(id);
-                let serve = Serve {
-                    directory: self.files.located(Path::new(path)),
-                    source: path.to_owned(),
-                    rewrite,
-                    upstream: None,
-                    keys,
-                };
-                let action = Action::Serve(Box::new(serve));
-                return Some(ServedDirectory { action, scopes });
-            }
+        if let Some(reason) = self.refusal(path, inside) {
+            ledger.kept_or_risk(id, &format!("the front does not serve `{path}`: {reason}"));
+            self.leave_guards(ledger);
+            return None;
+        }
+        ledger.mapped(id);
+        let serve = Serve {
+            directory: self.files.located(Path::new(path)),
+            source: path.to_owned(),
+            rewrite,
+            upstream: None,
+            keys,
         };
-        ledger.kept_or_risk(id, &format!("the front does not serve `{path}`: {reason}"));
-        self.leave_guards(ledger);
-        None
+        let action = Action::Serve(Box::new(serve));
+        Some(ServedDirectory { action, scopes })
+    }
+
+    /// Why the front does not serve a directory; `None` if it does.
+    fn refusal(&self, path: &str, inside: Contents) -> Option<&'static str> {
+        if self.files.names(Path::new(path)).is_none() {
+            Some(
+                "the directory does not exist on this machine: create it and import again, or run the import where it is",
+            )
+        } else if inside.is_hidden {
+            Some("it holds more files than the importer checks")
+        } else if inside.has_scripts {
+            Some("it contains programs, and the front would send their source")
+        } else if !self.overrides(path) {
+            None
+        } else if inside.has_guards {
+            Some("it contains a `.htaccess`, which may restrict access")
+        } else if self.has_htaccess_above(path) {
+            Some("a directory above it contains a `.htaccess`, which may restrict access")
+        } else {
+            None
+        }
     }
 
     /// Notes that address guards of these directories are left to the old server, because the front does not
@@ -154,44 +158,40 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// The keys `charset` and, for a document root, `fallback`.
     fn keys(&self, is_root: bool, ledger: &mut Ledger) -> Keys {
         let mut keys = Keys::new();
-        let charset = self.find("adddefaultcharset");
-        if let Some(directive) = charset {
+        let mut charset = "off".to_owned();
+        if let Some(directive) = self.find("adddefaultcharset") {
             ledger.mapped(directive.id);
-            if !directive.word(0).eq_ignore_ascii_case("off") {
+            charset = directive.word(0).to_ascii_lowercase();
+            if charset != "off" {
                 let text =
                     "httpd adds it to pages of applications as well, the front to files alone";
                 ledger.note(directive.id, text);
             }
+            if charset == "on" {
+                "iso-8859-1".clone_into(&mut charset);
+            }
         }
-        let default_charset = charset.map_or("off", |it| it.word(0));
-        let charset = match default_charset.to_ascii_lowercase().as_str() {
-            "on" => "iso-8859-1".to_owned(),
-            other => other.to_owned(),
-        };
         keys.insert("charset".to_owned(), quoted(&charset));
-        let in_sections = || {
-            self.all()
-                .filter(|it| it.name == "directory")
-                .flat_map(Directive::inside)
-        };
-        // The directive is global: its last value applies to all directories of a server.
-        let find = |name: &str| in_sections().chain(self.all()).find(|it| it.name == name);
-        let all = in_sections().chain(self.all());
-        let fallbacks = all.filter(|it| it.name == "fallbackresource");
-        fallbacks.for_each(|it| ledger.handle(it.id));
-        if let Some(fallback) = find("fallbackresource").filter(|_| is_root) {
-            match fallback
-                .word(0)
-                .strip_prefix('/')
-                .filter(|it| !it.contains('/'))
-            {
-                Some(page) => {
+        let sections = self.all().filter(|it| it.name == "directory");
+        let directives = sections.flat_map(Directive::inside).chain(self.all());
+        let mut first = None;
+        for fallback in directives.filter(|it| it.name == "fallbackresource") {
+            ledger.handle(fallback.id);
+            first.get_or_insert(fallback);
+        }
+        if let Some(fallback) = first
+            && is_root
+        {
+            match fallback.word(0).strip_prefix('/') {
+                // The page of another directory may have other settings.
+                Some(page) if !page.contains('/') => {
                     keys.insert("fallback".to_owned(), quoted(page));
                     ledger.mapped(fallback.id);
                 }
-                None => ledger.lost(fallback.id, "this page was not converted"),
+                _ => ledger.lost(fallback.id, "this page was not converted"),
             }
         }
         keys
@@ -201,17 +201,19 @@ impl<'a> Site<'a> {
     /// none forbids it here. Without any `AllowOverride` httpd reads the file, and refuses all requests for its
     /// directory.
     fn overrides(&self, path: &str) -> bool {
-        let sections = self.all().filter(|it| it.name.starts_with("directory"));
-        let said = sections.flat_map(|section| {
-            let inner = section.inside().iter();
-            inner
-                .filter(|it| it.name.starts_with("allowoverride"))
-                .map(move |it| (section.word(0), it.word(0)))
-        });
-        let said: Vec<(&str, &str)> = said.collect();
-        let is_forbidden = |it: &&(&str, &str)| it.1.eq_ignore_ascii_case("none");
-        let covers = |it: &(&str, &str)| Path::new(path).starts_with(it.0);
-        !said.iter().all(|it| is_forbidden(&it)) || !said.iter().any(covers)
+        let mut is_forbidden_here = false;
+        for section in self.all().filter(|it| it.name.starts_with("directory")) {
+            for directive in section.inside() {
+                if !directive.name.starts_with("allowoverride") {
+                    continue;
+                }
+                if !directive.word(0).eq_ignore_ascii_case("none") {
+                    return true;
+                }
+                is_forbidden_here |= Path::new(path).starts_with(section.word(0));
+            }
+        }
+        !is_forbidden_here
     }
 
     /// The names of files that httpd reads as `.htaccess` (`AccessFileName`).
@@ -261,8 +263,9 @@ impl<'a> Site<'a> {
             hidden.dedup();
             keys.insert("hide".to_owned(), quoted_list(hidden));
         }
-        let scopes_of_names = scopes.iter_mut();
-        scopes_of_names.for_each(|it| it.processing.close(closed.clone()));
+        for scope in &mut scopes {
+            scope.processing.close(closed.clone());
+        }
         Some(scopes)
     }
 }
@@ -335,27 +338,25 @@ impl ServedDirectory {
         let mut next = Vec::with_capacity(rules.len());
         for mut rule in rules.drain(..) {
             let start = rule.matcher.start().into_owned();
-            let has = |it: &&FileScope| {
-                is_above(&format!("{above}{}", it.below), start.trim_end_matches('/'))
+            let paths = self.scopes.iter().map(|it| format!("{above}{}", it.below));
+            let mut scopes = self.scopes.iter().zip(paths).rev();
+            // The innermost directory that contains all paths of the rule.
+            let scope = scopes.find(|(_, path)| is_above(path, start.trim_end_matches('/')));
+            let Some((scope, path)) = scope.filter(|_| self.is_own(&rule)) else {
+                next.push(rule);
+                continue;
             };
-            let scope = self
-                .scopes
-                .iter()
-                .rev()
-                .find(has)
-                .filter(|_| self.is_own(&rule));
-            let place = scope.map_or(String::new(), |it| format!("{above}{}", it.below));
-            for program in scope.iter().flat_map(|it| it.processing.programs()) {
-                let program = placed(&place, program.as_str());
-                match rule.matcher.common(&program) {
+            for names in scope.processing.programs() {
+                let programs = placed(&path, names);
+                match rule.matcher.common(&programs) {
                     Common::Nothing => {}
-                    Common::Set(set) if set == rule.matcher => rule.action = Action::Closed,
-                    Common::Set(set) => next.push(Rule {
+                    Common::Set(common) if common == rule.matcher => rule.action = Action::Closed,
+                    Common::Set(common) => next.push(Rule {
                         action: Action::Closed,
-                        ..rule.narrowed(set)
+                        ..rule.narrowed(common)
                     }),
                     Common::Unsaid => {
-                        next.push(Rule::new(rule.place.as_ref(), program, Action::Closed));
+                        next.push(Rule::new(rule.place.as_ref(), programs, Action::Closed));
                     }
                 }
             }
@@ -364,6 +365,7 @@ impl ServedDirectory {
         *rules = next;
     }
 
+    /// Whether a rule serves this directory.
     fn is_own(&self, rule: &Rule) -> bool {
         match (&rule.action, &self.action) {
             (Action::Serve(one), Action::Serve(two)) => one.directory == two.directory,
@@ -384,9 +386,18 @@ fn guard(rule: &mut Rule, guards: &Guards) {
 /// A directory's path without empty and `.` segments; `None` if it has wildcards or `..`, or if it is relative.
 fn plain(path: &str) -> Option<String> {
     let inner = path.strip_prefix('/')?;
-    let mut names = inner.split('/').filter(|it| !matches!(*it, "" | "."));
-    let is_one = !path.contains(['*', '?', '[']) && names.clone().all(|it| it != "..");
-    is_one.then(|| names.by_ref().map(|it| format!("/{it}")).collect())
+    if path.contains(['*', '?', '[']) {
+        return None;
+    }
+    let mut plain = String::with_capacity(path.len());
+    for name in inner.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => return None,
+            _ => plain.extend(["/", name]),
+        }
+    }
+    Some(plain)
 }
 
 /// Whether the directory `above` is `below` itself, or contains it.
@@ -405,19 +416,20 @@ fn directory_section(
     names: &mut NameSections,
     ledger: &mut Ledger,
 ) -> Option<()> {
-    let literal = plain(section.word(0)).filter(|_| section.words.len() == 1);
-    let is_plain = literal.is_some();
-    let of = literal.as_deref().unwrap_or_default();
-    let is_deeper = is_plain && path != of && is_above(path, of);
-    let below = if is_deeper { &of[path.len()..] } else { "" };
+    // With two words, the second one is an expression.
+    let own_path = plain(section.word(0)).filter(|_| section.words.len() == 1);
+    let below = match &own_path {
+        Some(own) if own != path && is_above(path, own) => &own[path.len()..],
+        _ => "",
+    };
+    let is_deeper = !below.is_empty();
     let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
     let mut scope = outer.cloned().unwrap_or_default();
     ledger.begin();
     let converted = section_guards(section, names, ledger);
-    let is_apart = if is_plain {
-        !is_deeper && !is_above(of, path)
-    } else {
-        is_elsewhere(section, path)
+    let is_apart = match &own_path {
+        Some(own) => !is_deeper && !is_above(own, path),
+        None => is_elsewhere(section, path),
     };
     if is_apart {
         ledger.end();
@@ -427,7 +439,8 @@ fn directory_section(
     scope.add(section, ledger);
     let judged = SERVES.judge(section.inside(), ledger);
     ledger.end();
-    let said = match converted {
+    // Only a deeper directory can be closed alone.
+    let guards = match converted {
         Some(converted) if is_deeper || !judged.closes() => converted,
         None if is_deeper => {
             ledger.unmapped(section.id, UNSAID);
@@ -436,18 +449,16 @@ fn directory_section(
         _ => return None,
     };
     drop_rest(section, ledger);
-    if !is_plain {
+    if own_path.is_none() {
         // The section may be about any of the directories.
-        let is_open = !said.closes() && !section.inside().iter().any(is_of_responses);
+        let is_open = !guards.closes() && !section.inside().iter().any(is_of_responses);
         return (is_open && !changes_files(section)).then_some(());
     }
-    scope.guards.merge(said);
+    scope.guards.merge(guards);
     scope.guards.add(judged);
     if is_deeper {
-        scopes.push(FileScope {
-            below: below.to_owned(),
-            ..scope
-        });
+        below.clone_into(&mut scope.below);
+        scopes.push(scope);
     } else {
         scopes[0] = scope;
     }
@@ -565,7 +576,6 @@ fn is_of_freshness(directive: &Directive) -> bool {
 
 /// Reads a `<Files>` section into `names`; `None` if the importer cannot express what it does.
 fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Ledger) -> Option<()> {
-    let mut none = NameSections::default();
     if is_of_dots(section) {
         // The files are hidden whatever the result is.
         access::of_section(section.inside(), ledger);
@@ -573,12 +583,13 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         return Some(());
     }
     ledger.begin();
-    let guards = section_guards(section, &mut none, ledger);
-    let changes = section.inside().iter().any(is_of_responses);
-    if changes {
+    // Sections inside of this one would be about other names.
+    let guards = section_guards(section, &mut NameSections::default(), ledger);
+    let mut changes_responses = false;
+    for directive in section.inside().iter().filter(|it| is_of_responses(it)) {
         // The files are closed, so changes to their responses do not matter.
-        let all = section.inside().iter().filter(|it| is_of_responses(it));
-        all.for_each(|it| ledger.unmapped(it.id, UNSAID));
+        ledger.unmapped(directive.id, UNSAID);
+        changes_responses = true;
     }
     let judged = SERVES.judge(section.inside(), ledger);
     ledger.end();
@@ -590,7 +601,7 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         && !name.is_empty()
         && !name.contains(['/', '[', '\\']);
     match guards.joined() {
-        Access::Open if changes || judged.closes() => {
+        Access::Open if changes_responses || judged.closes() => {
             names.closed.push(names_of(section)?);
         }
         Access::Open => {}
@@ -621,24 +632,30 @@ fn is_of_dots(section: &Directive) -> bool {
 fn behind_dot(section: &Directive) -> Option<&str> {
     let text = section.words.last().map_or("", String::as_str);
     let starts = ["^\\.", "/\\.", "(^|/)\\.", "(^|\\/)\\."];
-    let mut found = starts.iter().filter_map(|it| text.strip_prefix(*it));
-    found.find(|rest| !rest.starts_with(['?', '*', '{']) && !has_alternatives(rest))
+    let mut behind = starts.iter().filter_map(|start| text.strip_prefix(*start));
+    // A quantifier would make the dot optional.
+    behind.find(|it| !it.starts_with(['?', '*', '{']) && !has_alternatives(it))
 }
 
 /// Whether an expression behind a dot begins with other names than that of [`WELL_KNOWN`].
-fn names_others(rest: &str) -> bool {
-    let group = rest.strip_prefix("(?:").or_else(|| rest.strip_prefix('('));
-    let text = group.unwrap_or(rest);
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_|".contains(it);
-    let end = text.find(|it| !is_plain(it)).unwrap_or(text.len());
-    let (names, after) = text.split_at(end);
-    let behind = match group {
-        Some(_) => after.strip_prefix(')'),
-        None => Some(after),
+fn names_others(expression: &str) -> bool {
+    let in_group = expression
+        .strip_prefix("(?:")
+        .or_else(|| expression.strip_prefix('('));
+    let text = in_group.unwrap_or(expression);
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_|".contains(sign);
+    let names_end = text.find(|sign| !is_plain(sign)).unwrap_or(text.len());
+    let (names, behind_names) = text.split_at(names_end);
+    let behind = match in_group {
+        Some(_) => behind_names.strip_prefix(')'),
+        None => Some(behind_names),
     };
-    let is_other =
-        |it: &str| it.starts_with(|it: char| it.is_ascii_alphanumeric() && !"wW".contains(it));
-    behind.is_some_and(|it| !it.starts_with(['?', '*', '{'])) && names.split('|').all(is_other)
+    // A quantifier would make what stands before it optional.
+    if behind.is_none_or(|it| it.starts_with(['?', '*', '{'])) {
+        return false;
+    }
+    let is_other_sign = |sign: char| sign.is_ascii_alphanumeric() && !"wW".contains(sign);
+    names.split('|').all(|name| name.starts_with(is_other_sign))
 }
 
 /// The directory whose name begins with a dot and that the front serves.

@@ -40,17 +40,18 @@ pub(crate) fn convert(
     vhosts: &[String],
 ) -> Result<(), ImportError> {
     let is_host = |it: &&Directive| it.name == "virtualhost";
+    let hosts: Vec<&Directive> = top.iter().filter(is_host).collect();
     let main: Vec<Directive> = top.iter().filter(|it| !is_host(it)).cloned().collect();
     let mut workers = Workers::default();
     let mut server_mounts = read_given_jk_files(sources, expansion, &mut workers);
     server_mounts.extend(jk_files(&main, sources, expansion, &mut workers)?);
-    let ledger = &mut *expansion.ledger;
-    server_mounts.extend(jk_mounts(&main, None, ledger));
+    server_mounts.extend(jk_mounts(&main, None, expansion.ledger));
     worker_mounts(&mut workers, &mut server_mounts);
-    let copies_all = main
-        .iter()
-        .any(|it| it.name == "jkmountcopy" && it.word(0).eq_ignore_ascii_case("all"));
-    let hosts: Vec<&Directive> = top.iter().filter(is_host).collect();
+    let copies_mounts = |directives: &[Directive], to: &str| {
+        let mut copies = directives.iter().filter(|it| it.name == "jkmountcopy");
+        copies.any(|it| it.word(0).eq_ignore_ascii_case(to))
+    };
+    let copies_to_all = copies_mounts(&main, "all");
     let mut reader = Reader {
         files: expansion,
         plan,
@@ -66,28 +67,17 @@ pub(crate) fn convert(
         reader.listen(directive);
     }
     reader.split_addresses();
-    let mut is_copied = copies_all && !hosts.is_empty();
+    let mut are_mounts_copied = false;
     for &host in &hosts {
         let inner = host.inside();
-        let copies = inner
-            .iter()
-            .any(|it| it.name == "jkmountcopy" && it.word(0).eq_ignore_ascii_case("on"));
-        let inherited = if copies || copies_all {
-            &server_mounts[..]
-        } else {
-            &[]
-        };
-        is_copied |= copies;
+        let copies = copies_to_all || copies_mounts(inner, "on");
+        let inherited = if copies { &server_mounts[..] } else { &[] };
+        are_mounts_copied |= copies;
         reader.host(Some(host), inner, inherited, vhosts)?;
     }
-    let served = |plan: &Plan| -> Vec<usize> {
-        let taken = |it: &usize| plan.hosts.iter().any(|host| host.listeners.contains(it));
-        (0..plan.listeners.len()).filter(|it| !taken(it)).collect()
-    };
     reader.settle_listeners();
-    let left = served(reader.plan);
-    if left.is_empty() {
-        drop_dead_mounts(&server_mounts, is_copied, reader.files.ledger);
+    if reader.free_listeners().is_empty() {
+        drop_dead_mounts(&server_mounts, are_mounts_copied, reader.files.ledger);
         reader.unreached_main();
     } else {
         reader.host(None, &main, &server_mounts, &[])?;
@@ -96,18 +86,18 @@ pub(crate) fn convert(
     let ledger = &mut *expansion.ledger;
     ledger.address_guards.enter(access::addresses(top), REMEDY);
     senders::read(&main, &hosts, plan, ledger);
-    unserved(&main, &hosts, expansion.ledger);
+    drop_unused_of_files(&main, &hosts, ledger);
     if plan.log.is_empty() {
-        plan.log = logs::keys(top, expansion.ledger);
+        plan.log = logs::keys(top, ledger);
     }
-    usual::drop_all(top, expansion.ledger);
+    usual::drop_all(top, ledger);
     Ok(())
 }
 
-/// Drops directives about files if the front serves no directory to which they apply.
-fn unserved(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
-    let inner = hosts.iter().flat_map(|it| it.inside());
-    for directive in main.iter().chain(inner) {
+/// Drops directives about files that no reader handled: the front serves no directory to which they apply.
+fn drop_unused_of_files(main: &[Directive], hosts: &[&Directive], ledger: &mut Ledger) {
+    let of_hosts = hosts.iter().flat_map(|host| host.inside());
+    for directive in main.iter().chain(of_hosts) {
         if matches!(
             directive.name.as_str(),
             "documentroot" | "directoryindex" | "fallbackresource"
@@ -145,8 +135,9 @@ impl Reader<'_, '_> {
         }
         let limits_bodies = |it: &Directive| it.name == "limitrequestbody";
         if !self.sources.httpd.is_empty() && !self.main.iter().any(limits_bodies) {
-            let all = self.plan.listeners.iter_mut();
-            all.for_each(|it| it.limit_bodies("1GiB"));
+            for listener in &mut self.plan.listeners {
+                listener.limit_bodies("1GiB");
+            }
         }
     }
 
@@ -166,13 +157,10 @@ impl Reader<'_, '_> {
             unsayable: names.unsayable,
             ..VirtualHost::default()
         };
-        if !wanted.is_empty() && !result.names.iter().any(|it| wanted.contains(it)) {
+        if !wanted.is_empty() && !result.names.iter().any(|name| wanted.contains(name)) {
             let directives = host.into_iter().chain(inner);
-            drop_all(
-                directives,
-                "`--vhost` leaves its virtual host out",
-                self.files.ledger,
-            );
+            let text = "`--vhost` leaves its virtual host out";
+            drop_all(directives, text, self.files.ledger);
             self.files.ledger.end();
             return Ok(());
         }
@@ -187,14 +175,16 @@ impl Reader<'_, '_> {
                 self.files.ledger.mapped(host.id);
                 reached
             }
-            None => self.free_listeners((0..self.plan.listeners.len()).collect()),
+            None => self.free_listeners(),
         };
         self.tls(inner, &result.listeners);
-        result.default_on = self.free_listeners(result.listeners.clone());
+        // The first virtual host of a listener serves the hosts that no other one names.
+        result.default_on = self.free_listeners();
+        result.default_on.retain(|it| result.listeners.contains(it));
         self.shadowed_names(&mut result);
         let is_shadowed = self.is_shadowed(&result);
         result.rules = self.rules(host.is_some(), inner, inherited, &result.listeners)?;
-        let unsaid = match host {
+        let indistinguishable = match host {
             Some(host) if self.shares_address(host, &result.listeners) => {
                 Some("the front cannot tell its address from other addresses with the same port")
             }
@@ -203,15 +193,16 @@ impl Reader<'_, '_> {
             ),
             _ => None,
         };
-        if let Some((host, text)) = host.zip(unsaid) {
+        if let Some((host, text)) = host.zip(indistinguishable) {
             self.files.ledger.unmapped(host.id, text);
             self.files.ledger.address_guards.void_all();
-            let rules = result.rules.iter_mut();
-            rules.for_each(|it| it.settings.access = Access::Unsaid);
+            for rule in &mut result.rules {
+                rule.settings.access = Access::Unsaid;
+            }
         }
-        let at = self.plan.hosts.len();
+        let index = self.plan.hosts.len();
         for name in &result.names {
-            self.named.entry(name.clone()).or_default().push(at);
+            self.named.entry(name.clone()).or_default().push(index);
         }
         self.unsaid.push(names.others);
         self.plan.hosts.push(result);
@@ -219,12 +210,14 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The listeners of these that have no virtual host yet.
-    fn free_listeners(&self, listeners: Vec<usize>) -> Vec<usize> {
-        let mut left = listeners;
-        let hosts = &self.plan.hosts;
-        left.retain(|it| !hosts.iter().any(|host| host.listeners.contains(it)));
-        left
+    /// The listeners that have no virtual host yet.
+    fn free_listeners(&self) -> Vec<usize> {
+        let is_taken = |index: &usize| {
+            let mut hosts = self.plan.hosts.iter();
+            hosts.any(|host| host.listeners.contains(index))
+        };
+        let all = 0..self.plan.listeners.len();
+        all.filter(|index| !is_taken(index)).collect()
     }
 
     /// The rules of a host, in the order in which httpd's modules decide.
@@ -235,15 +228,12 @@ impl Reader<'_, '_> {
         inherited: &[Mount],
         listeners: &[usize],
     ) -> Result<Vec<Rule>, ImportError> {
+        // For the server itself, `inner` is what it has outside of virtual hosts.
         let main = if is_host { self.main } else { &[] };
-        let mut jk = jk_mounts(inner, None, self.files.ledger);
+        let mut own_mounts = jk_mounts(inner, None, self.files.ledger);
         if is_host {
-            jk.extend(jk_files(
-                inner,
-                self.sources,
-                self.files,
-                &mut self.workers,
-            )?);
+            let of_files = jk_files(inner, self.sources, self.files, &mut self.workers)?;
+            own_mounts.extend(of_files);
         }
         let listening = listeners.iter().map(|&it| &self.plan.listeners[it]);
         let ports: Vec<Port> = listening.map(|it| (it.port, it.tls.is_some())).collect();
@@ -266,41 +256,44 @@ impl Reader<'_, '_> {
             plan: self.plan,
         };
         let mut rewrites = rewrites(site, clients, &mut targets, ledger);
-        let mut passed = variables::declining(site, "no-proxy", ledger);
-        passed.extend(proxied(inner, main, &balancers, self.plan, ledger));
-        turn_back(&mut passed, self.plan);
-        tunnel::open_tunnels(&rewrites, &mut passed, self.plan, ledger);
+        let mut proxied_rules = variables::declining(site, "no-proxy", ledger);
+        proxied_rules.extend(proxied(inner, main, &balancers, self.plan, ledger));
+        add_equal_rewrites(&mut proxied_rules, self.plan);
+        tunnel::open_tunnels(&rewrites, &mut proxied_rules, self.plan, ledger);
         let replaced = pages::replaced(site, ledger);
-        let own = rewrites.iter_mut().filter_map(Rewrite::rule_mut);
-        pages::replace(replaced.as_deref(), passed.iter_mut().chain(own));
-        let mut others = redirect::redirects(inner, ledger);
-        others.extend(redirect::redirects(main, ledger));
+        let rewritten_rules = rewrites.iter_mut().filter_map(Rewrite::rule_mut);
+        let forwarded_rules = proxied_rules.iter_mut().chain(rewritten_rules);
+        pages::replace(replaced.as_deref(), forwarded_rules);
+        // mod_alias: redirects before aliases; then mod_jk, and at last the files.
+        let mut other_rules = redirect::redirects(inner, ledger);
+        other_rules.extend(redirect::redirects(main, ledger));
         let root = site.root(ledger);
         let mut served = Vec::new();
         for directives in [inner, main] {
-            let (rules, directories) = redirect::aliases(directives, site, ledger);
-            others.extend(rules);
+            let (alias_rules, directories) = redirect::aliases(directives, site, ledger);
+            other_rules.extend(alias_rules);
             served.extend(directories);
         }
-        jk.extend(inherited.iter().cloned());
-        others.extend(variables::declining(site, "no-jk", ledger));
-        others.extend(mounts::rules(&jk, &mut self.workers, self.plan, ledger));
-        others.push(Rule::new(None, Matcher::everything(), Action::Files));
-        let mut rules = in_order(rewrites, passed, others);
+        own_mounts.extend(inherited.iter().cloned());
+        other_rules.extend(variables::declining(site, "no-jk", ledger));
+        let workers = &mut self.workers;
+        other_rules.extend(mounts::rules(&own_mounts, workers, self.plan, ledger));
+        other_rules.push(Rule::new(None, Matcher::everything(), Action::Files));
+        let mut rules = in_order(rewrites, proxied_rules, other_rules);
         join_prefixes(&mut rules, ledger);
         if let Some(root) = root {
             root.fill(&mut rules);
             served.push((String::new(), root));
         }
-        let has_tls = inner
-            .iter()
-            .any(|it| it.name == "sslengine" && it.word(0).eq_ignore_ascii_case("on"));
+        let has_tls = inner.iter().any(switches_tls_on);
         for directives in [main, inner] {
             apply_to_all(directives, has_tls, &mut rules, self.files);
         }
         let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
-        for rule in rules.iter_mut().filter(|_| !compression.is_empty()) {
-            rule.settings.keys.extend(compression.clone());
+        if !compression.is_empty() {
+            for rule in &mut rules {
+                rule.settings.keys.extend(compression.clone());
+            }
         }
         self.sections(site, &served, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);
@@ -330,20 +323,22 @@ impl Reader<'_, '_> {
 
     /// Judges the directives outside of sections, and admits the rules of the server, or closes them.
     fn admit(&mut self, site: Site<'_>, rules: &mut [Rule]) {
-        let plain = || site.all().filter(|it| it.inner.is_none());
-        let has_tls = site
-            .find("sslengine")
-            .is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
-        for directive in plain() {
+        let outside_sections = || site.all().filter(|it| it.inner.is_none());
+        let has_tls = site.find("sslengine").is_some_and(switches_tls_on);
+        for directive in outside_sections() {
             self.handle_whole(directive, has_tls);
         }
-        let uses = rules.iter().map(|it| it.action.place_use());
-        let place_use = uses.fold(PlaceUse::default(), PlaceUse::or);
-        let judged = place_use.judge(plain(), self.files.ledger);
+        let mut place_use = PlaceUse::default();
+        for rule in rules.iter() {
+            place_use = place_use.or(rule.action.place_use());
+        }
+        let judged = place_use.judge(outside_sections(), self.files.ledger);
         if judged.closes() {
             self.files.ledger.address_guards.void_all();
         }
-        rules.iter_mut().for_each(|it| it.admit(judged));
+        for rule in rules {
+            rule.admit(judged);
+        }
     }
 
     /// Marks a directive that is decided for the whole server: authentication, which only applies where a section
@@ -355,12 +350,14 @@ impl Reader<'_, '_> {
         let ledger = &mut *self.files.ledger;
         skip_template(directive, ledger);
         let nature = foreign_answer("httpd", name).and_then(|it| it.nature);
-        let is_own = nature == Some(Nature::Transport) && !name.contains("proxy");
-        let is_idle = !has_tls && name.starts_with("ssl") && !name.starts_with("sslproxy");
-        if is_idle && nature == Some(Nature::Transport) {
+        let is_transport = nature == Some(Nature::Transport);
+        let is_of_listeners = is_transport && !name.contains("proxy");
+        let is_without_effect =
+            !has_tls && name.starts_with("ssl") && !name.starts_with("sslproxy");
+        if is_without_effect && is_transport {
             ledger.dropped_if_open(directive.id, "SSLEngine is not on here");
         }
-        if is_own || is_idle || senders::is_one(name) {
+        if is_of_listeners || is_without_effect || senders::is_one(name) {
             ledger.handle(directive.id);
         }
         if access::is_sign_on(name) {
@@ -371,17 +368,17 @@ impl Reader<'_, '_> {
 
     /// Drops the server's own names if every address has a virtual host, so that no request reaches the server itself.
     fn unreached_main(&mut self) {
-        for directive in self
-            .main
-            .iter()
-            .filter(|it| matches!(it.name.as_str(), "servername" | "serveralias"))
-        {
-            self.files.ledger.dropped(
-                directive.id,
-                "each address has a virtual host, whose names count",
-            );
+        for directive in self.main {
+            if matches!(directive.name.as_str(), "servername" | "serveralias") {
+                let text = "each address has a virtual host, whose names count";
+                self.files.ledger.dropped(directive.id, text);
+            }
         }
     }
+}
+
+fn switches_tls_on(directive: &Directive) -> bool {
+    directive.name == "sslengine" && directive.word(0).eq_ignore_ascii_case("on")
 }
 
 /// The rules of mod_proxy, from the virtual host and from the server.
@@ -392,94 +389,111 @@ fn proxied(
     plan: &mut Plan,
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
-    // The rules of sections go before the others: those of the virtual host's sections after those of the server's,
-    // and the last section first. Of the rules outside of sections, the server's go first.
-    let (mut proxied, own) = passes(inner, balancers, plan, ledger);
-    let (located, servers) = passes(main, balancers, plan, ledger);
-    proxied.extend(located);
-    let mut said = [inner, main].into_iter().flatten();
-    let inherits = said
-        .find(|it| it.name == "proxypassinherit")
-        .is_none_or(|it| !it.word(0).eq_ignore_ascii_case("off"));
+    let own = passes(inner, balancers, plan, ledger);
+    let of_server = passes(main, balancers, plan, ledger);
+    let mut directives = inner.iter().chain(main);
+    let inherits = match directives.find(|it| it.name == "proxypassinherit") {
+        Some(directive) => !directive.word(0).eq_ignore_ascii_case("off"),
+        None => true,
+    };
+    // As in httpd, the last section decides, and those of the virtual host come after those of the server. Of the rules
+    // outside of sections, the server's come first.
+    let mut rules = own.in_sections;
+    rules.extend(of_server.in_sections);
     if inherits {
-        proxied.extend(servers);
+        rules.extend(of_server.outside);
     }
-    proxied.extend(own);
-    proxied
+    rules.extend(own.outside);
+    rules
 }
 
-/// The rules of `ProxyPass`: first those in `<Location>` sections, the last section first; then those outside.
+/// The rules of `ProxyPass` directives.
+struct ProxyPasses {
+    /// The rules in `<Location>` sections, those of the last section first.
+    in_sections: Vec<Rule>,
+    outside: Vec<Rule>,
+}
+
+/// Reads the `ProxyPass` directives of the server or of a virtual host.
 fn passes(
     directives: &[Directive],
     balancers: &Balancers,
     plan: &mut Plan,
     ledger: &mut Ledger,
-) -> (Vec<Rule>, Vec<Rule>) {
-    let mut rules = Vec::new();
-    let mut located: Vec<Vec<Rule>> = Vec::new();
+) -> ProxyPasses {
+    let is_pass = |it: &&Directive| matches!(it.name.as_str(), "proxypass" | "proxypassmatch");
+    let mut outside = Vec::new();
+    let mut by_section: Vec<Vec<Rule>> = Vec::new();
     for directive in directives {
-        match directive.name.as_str() {
-            "proxypass" | "proxypassmatch" => {
-                rules.extend(proxy::pass(directive, None, balancers, plan, ledger));
+        if is_pass(&directive) {
+            outside.extend(proxy::pass(directive, None, balancers, plan, ledger));
+        }
+        if matches!(directive.name.as_str(), "location" | "locationmatch") {
+            for pass in directive.inside().iter().filter(is_pass) {
+                by_section.push(pass_in_section(pass, directive, balancers, plan, ledger));
             }
-            "location" | "locationmatch" => {
-                let is_match = directive.name == "locationmatch" || directive.word(0) == "~";
-                let path = directive.words.last().map_or("", String::as_str);
-                let inner = directive.inside().iter();
-                for pass in
-                    inner.filter(|it| matches!(it.name.as_str(), "proxypass" | "proxypassmatch"))
-                {
-                    if proxy::has_wildcards(path) {
-                        let as_match = Directive {
-                            name: "proxypassmatch".to_owned(),
-                            ..pass.clone()
-                        };
-                        located.push(if is_match {
-                            proxy::pass(&as_match, Some(path), balancers, plan, ledger)
-                        } else {
-                            vec![proxy::unsaid(pass, path, ledger)]
-                        });
-                        continue;
-                    }
-                    let is_plain = path.starts_with('/') && !path.contains(EXPRESSION);
-                    if is_match && pass.name == "proxypass" && !is_plain {
-                        let text = "ProxyPass takes the expression of its section for a path, which no request has: \
-                                    ProxyPassMatch was meant";
-                        ledger.dropped(pass.id, text);
-                        continue;
-                    }
-                    located.push(proxy::pass(pass, Some(path), balancers, plan, ledger));
-                }
-            }
-            _ => {}
         }
     }
-    (located.into_iter().rev().flatten().collect(), rules)
+    ProxyPasses {
+        in_sections: by_section.into_iter().rev().flatten().collect(),
+        outside,
+    }
+}
+
+/// The rules of a `ProxyPass` in a `<Location>` section, whose path it takes.
+fn pass_in_section(
+    pass: &Directive,
+    section: &Directive,
+    balancers: &Balancers,
+    plan: &mut Plan,
+    ledger: &mut Ledger,
+) -> Vec<Rule> {
+    let has_expression = section.name == "locationmatch" || section.word(0) == "~";
+    let path = section.words.last().map_or("", String::as_str);
+    if proxy::has_wildcards(path) {
+        if !has_expression {
+            return vec![proxy::unsaid(pass, path, ledger)];
+        }
+        // httpd then takes `ProxyPass` for `ProxyPassMatch`.
+        let as_match = Directive {
+            name: "proxypassmatch".to_owned(),
+            ..pass.clone()
+        };
+        return proxy::pass(&as_match, Some(path), balancers, plan, ledger);
+    }
+    let is_plain = path.starts_with('/') && !path.contains(EXPRESSION);
+    if has_expression && pass.name == "proxypass" && !is_plain {
+        let text = "ProxyPass takes the expression of its section for a path, which no request has: ProxyPassMatch \
+                    was meant";
+        ledger.dropped(pass.id, text);
+        return Vec::new();
+    }
+    proxy::pass(pass, Some(path), balancers, plan, ledger)
 }
 
 /// Whether backends get the client's `Host` (`ProxyPreserveHost`). Marks that directive and the `ProxyPassReverse` kind
 /// as converted.
 fn preserve_host(inner: &[Directive], main: &[Directive], ledger: &mut Ledger) -> bool {
     let all = || inner.iter().chain(main);
-    let said: Vec<&Directive> = all().filter(|it| it.name == "proxypreservehost").collect();
-    said.iter().for_each(|it| ledger.mapped(it.id));
-    let sections = all().flat_map(|it| it.inside());
-    for it in all().chain(sections) {
+    let preserving: Vec<&Directive> = all().filter(|it| it.name == "proxypreservehost").collect();
+    preserving.iter().for_each(|it| ledger.mapped(it.id));
+    let in_sections = all().flat_map(|section| section.inside());
+    for directive in all().chain(in_sections) {
         let reverses = matches!(
-            it.name.as_str(),
+            directive.name.as_str(),
             "proxypassreverse" | "proxypassreversecookiepath" | "proxypassreversecookiedomain"
         );
         if reverses {
-            ledger.mapped(it.id);
+            ledger.mapped(directive.id);
         }
     }
-    said.first()
-        .is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"))
+    let first = preserving.first();
+    first.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"))
 }
 
 /// Adds a rewrite to rules whose upstream gets its own `Host`, so that the front corrects the redirects of an
-/// application that uses this name. The rewrite may replace a path by itself.
-fn turn_back(rules: &mut [Rule], plan: &Plan) {
+/// application that uses this name. The rewrite replaces the path by itself.
+fn add_equal_rewrites(rules: &mut [Rule], plan: &Plan) {
     for rule in rules {
         let Action::Forward { upstream, rewrite } = &mut rule.action else {
             continue;
@@ -498,15 +512,22 @@ fn turn_back(rules: &mut [Rule], plan: &Plan) {
 
 /// The rules of all modules, in the order in which httpd asks them.
 fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Vec<Rule> {
-    let mut rest: Vec<Rule> = Vec::new();
-    rest.extend(proxied.into_iter().flat_map(|it| declined(it, &others)));
-    rest.extend(others);
-    let mut rules = rest.clone();
+    let mut without_rewrites: Vec<Rule> = Vec::new();
+    for rule in proxied {
+        without_rewrites.extend(declined(rule, &others));
+    }
+    without_rewrites.extend(others);
+    let mut rules = without_rewrites.clone();
+    // Each is put before all that come after it, so the last is put first.
     for rewrite in rewrites.into_iter().rev() {
         match rewrite {
             Rewrite::Rule(rule) => rules.insert(0, rule),
-            Rewrite::Pass(rule) => drop(rules.splice(0..0, left(&rule, &rest))),
+            Rewrite::Pass(rule) => {
+                let skipping = left(&rule, &without_rewrites);
+                rules.splice(0..0, skipping);
+            }
             Rewrite::Methods(guard) => guard_all(&mut rules, &[guard]),
+            // Its effect is already in the rules of mod_proxy.
             Rewrite::Tunnel(_) => {}
         }
     }
@@ -516,12 +537,13 @@ fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Ve
 /// Whether `SERVER_NAME` does not depend on the host that clients ask for (`UseCanonicalName`). It is taken for the
 /// configured name then, also with `DNS`, where httpd looks up the name of its address.
 fn is_canonical(inner: &[Directive], main: &[Directive]) -> bool {
-    let last = |block: &[Directive]| {
-        let mut all = block.iter().filter(|it| it.name == "usecanonicalname");
-        all.next_back().map(|it| it.word(0).to_ascii_lowercase())
+    let last = |directives: &[Directive]| {
+        let mut from_last = directives.iter().rev();
+        let found = from_last.find(|it| it.name == "usecanonicalname")?;
+        Some(found.word(0).to_ascii_lowercase())
     };
-    let said = last(inner).or_else(|| last(main));
-    said.is_some_and(|it| it != "off")
+    let value = last(inner).or_else(|| last(main));
+    value.is_some_and(|value| value != "off")
 }
 
 /// The rules of mod_rewrite of a virtual host, with those that it inherits from the server.
@@ -535,55 +557,64 @@ fn rewrites(
     // The last `RewriteEngine` applies, wherever the rules are.
     let switch = site.find("rewriteengine");
     let is_on = switch.is_some_and(|it| it.word(0).eq_ignore_ascii_case("on"));
-    let inherited = rewrites_inherited(inner, main, ledger);
-    if inherited.is_none() {
-        let theirs = main.iter().filter(|it| it.name.starts_with("rewrite"));
-        theirs.for_each(|it| ledger.handle(it.id));
-    }
-    let (first, second) = match inherited {
-        Some(true) => (main, inner),
-        Some(false) => (inner, main),
-        None => (inner, &[][..]),
+    let (first, second) = match inherited_rewrites(inner, main, ledger) {
+        InheritedRewrites::Before => (main, inner),
+        InheritedRewrites::After => (inner, main),
+        InheritedRewrites::Nothing => {
+            let of_server = main.iter().filter(|it| it.name.starts_with("rewrite"));
+            of_server.for_each(|it| ledger.handle(it.id));
+            (inner, &[][..])
+        }
     };
     redirect::rewrites(first.iter().chain(second), is_on, clients, targets, ledger)
 }
 
-/// Whether a virtual host inherits the server's mod_rewrite rules: `Some(true)`: before its own; `Some(false)`: after
-/// them; `None`: not at all. If it has no `RewriteOptions`, the server's apply.
-fn rewrites_inherited(
+/// Where the server's mod_rewrite rules are among those of a virtual host.
+enum InheritedRewrites {
+    Before,
+    After,
+    /// The virtual host does not inherit them.
+    Nothing,
+}
+
+/// Whether a virtual host inherits the server's mod_rewrite rules. If it has no `RewriteOptions`, the server's apply.
+fn inherited_rewrites(
     inner: &[Directive],
     main: &[Directive],
     ledger: &mut Ledger,
-) -> Option<bool> {
-    let mut options = |block: &[Directive]| -> Option<Vec<String>> {
-        let options = block.iter().filter(|it| it.name == "rewriteoptions");
-        let all = options.inspect(|it| ledger.mapped(it.id));
-        let words = all
-            .flat_map(|it| &it.words)
-            .map(|it| it.to_ascii_lowercase());
-        Some(words.collect()).filter(|it: &Vec<String>| !it.is_empty())
+) -> InheritedRewrites {
+    let mut options = |directives: &[Directive]| -> Vec<String> {
+        let mut words = Vec::new();
+        for directive in directives.iter().filter(|it| it.name == "rewriteoptions") {
+            ledger.mapped(directive.id);
+            words.extend(directive.words.iter().map(|it| it.to_ascii_lowercase()));
+        }
+        words
     };
-    let base = options(main).unwrap_or_default();
-    let own = options(inner).unwrap_or_else(|| base.clone());
-    let has = |all: &[String], word: &str| all.iter().any(|it| it == word);
-    let comes_down = |word: &str| has(&base, word) && !has(&own, "ignoreinherit");
-    match () {
-        () if has(&own, "inherit") || comes_down("inheritdown") => Some(false),
-        () if has(&own, "inheritbefore") || comes_down("inheritdownbefore") => Some(true),
-        () => None,
+    let of_server = options(main);
+    let mut own = options(inner);
+    if own.is_empty() {
+        own.clone_from(&of_server);
+    }
+    let has = |words: &[String], word: &str| words.iter().any(|it| it == word);
+    let takes_down = |word: &str| has(&of_server, word) && !has(&own, "ignoreinherit");
+    if has(&own, "inherit") || takes_down("inheritdown") {
+        InheritedRewrites::After
+    } else if has(&own, "inheritbefore") || takes_down("inheritdownbefore") {
+        InheritedRewrites::Before
+    } else {
+        InheritedRewrites::Nothing
     }
 }
 
 /// The rules of other modules for the paths of a `RewriteRule` that does nothing (`-`), for its scheme.
 fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
-    let fits =
-        |it: &&Rule| it.scheme.is_none() || pass.scheme.is_none() || it.scheme == pass.scheme;
-    let fitting = others.iter().filter(fits).map(|it| Rule {
-        scheme: it.scheme.or(pass.scheme),
-        ..it.clone()
-    });
-    let others: Vec<Rule> = fitting.collect();
-    declined(pass.clone(), &others)
+    let mut of_scheme = others.to_vec();
+    if pass.scheme.is_some() {
+        of_scheme.retain(|rule| rule.scheme.is_none() || rule.scheme == pass.scheme);
+        of_scheme.iter_mut().for_each(|it| it.scheme = pass.scheme);
+    }
+    declined(pass.clone(), &of_scheme)
 }
 
 /// For a rule that declines its paths (`ProxyPass … !`), the other modules' rules for them. Any other rule is returned
@@ -592,15 +623,19 @@ fn declined(rule: Rule, others: &[Rule]) -> Vec<Rule> {
     if rule.action != Action::Files {
         return vec![rule];
     }
-    let narrowed = |other: &Rule| match other.matcher.common(&rule.matcher) {
-        Common::Nothing => None,
-        Common::Set(set) => Some(other.narrowed(set)),
-        Common::Unsaid => Some(Rule {
-            action: Action::Closed,
-            ..rule.clone()
-        }),
-    };
-    others.iter().filter_map(narrowed).collect()
+    let mut narrowed = Vec::new();
+    for other in others {
+        match other.matcher.common(&rule.matcher) {
+            Common::Nothing => {}
+            Common::Set(common) => narrowed.push(other.narrowed(common)),
+            // The other rule may decide about some of the paths, and no pattern says which.
+            Common::Unsaid => narrowed.push(Rule {
+                action: Action::Closed,
+                ..rule.clone()
+            }),
+        }
+    }
+    narrowed
 }
 
 /// Applies the settings of a whole host to all of its rules.
@@ -641,11 +676,11 @@ const REMEDY: &str = "`RemoteIPHeader X-Forwarded-For` and `RemoteIPInternalProx
 
 /// The reason why a directive needs no counterpart, by the directive's name in lower case.
 static NEEDLESS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
-    let names = |(names, reason): &(&'static str, &'static str)| {
-        let reason = *reason;
-        names.split(' ').map(move |it| (it, reason))
-    };
-    DROPPED.iter().flat_map(names).collect()
+    let mut reasons = HashMap::new();
+    for (names, reason) in DROPPED {
+        reasons.extend(names.split(' ').map(|name| (name, *reason)));
+    }
+    reasons
 });
 
 /// Directives that need no counterpart: their names, separated by blanks, with the reason.

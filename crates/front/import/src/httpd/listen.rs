@@ -29,36 +29,42 @@ impl Reader<'_, '_> {
     /// another host names.
     pub(super) fn listeners_of(&mut self, host: &Directive) -> Vec<usize> {
         let mut found = self.listeners(&host.words);
-        let is_wild = |word: &String| {
+        let is_wildcard = |word: &String| {
             let (addresses, _) = addresses_of(word);
             addresses.iter().any(|it| it.ip().is_unspecified())
         };
-        if !host.words.iter().all(is_wild) {
+        if !host.words.iter().all(is_wildcard) {
             return found;
         }
-        let hosts = self.hosts;
-        found.retain(|&at| {
-            let listener = &self.plan.listeners[at];
-            let mut words = hosts.iter().flat_map(|it| &it.words);
-            !words.any(|it| names_address(it, listener))
+        found.retain(|&index| {
+            let listener = &self.plan.listeners[index];
+            let mut words = self.hosts.iter().flat_map(|host| &host.words);
+            !words.any(|word| names_address(word, listener))
         });
         found
     }
 
-    /// The listeners whose addresses and ports these words of `<VirtualHost>` name.
+    /// The listeners whose addresses and ports these words of `<VirtualHost>` name; adds those that no `Listen` named.
     fn listeners(&mut self, words: &[String]) -> Vec<usize> {
         let mut found = Vec::new();
         for word in words {
             let (addresses, port) = addresses_of(word);
-            let has_port = word
-                .rsplit_once(':')
-                .is_some_and(|it| it.1.parse::<u16>().is_ok());
-            let any = addresses.iter().all(|it| it.ip().is_unspecified());
-            let is_one = |it: &Listener| addresses.iter().any(|own| own.to_string() == it.address);
-            let fits = |it: &Listener| (it.port == port || !has_port) && (any || is_one(it));
-            let known: Vec<usize> = (0..self.plan.listeners.len())
-                .filter(|&index| fits(&self.plan.listeners[index]))
-                .collect();
+            let has_port = match word.rsplit_once(':') {
+                Some((_, port)) => port.parse::<u16>().is_ok(),
+                None => false,
+            };
+            // This also holds for a host name, which has no addresses here.
+            let is_any_address = addresses.iter().all(|it| it.ip().is_unspecified());
+            let names_one = |listener: &Listener| {
+                let mut texts = addresses.iter().map(SocketAddr::to_string);
+                texts.any(|text| text == listener.address)
+            };
+            let mut known: Vec<usize> = (0..self.plan.listeners.len()).collect();
+            known.retain(|&index| {
+                let listener = &self.plan.listeners[index];
+                let has_same_port = listener.port == port || !has_port;
+                has_same_port && (is_any_address || names_one(listener))
+            });
             if !known.is_empty() {
                 found.extend(known);
                 continue;
@@ -77,133 +83,116 @@ impl Reader<'_, '_> {
         found
     }
 
+    /// Adds the certificates and the other TLS settings of a virtual host to its listeners, if `SSLEngine` is on.
     pub(super) fn tls(&mut self, inner: &[Directive], listeners: &[usize]) {
-        let main = self.main;
-        let find = |name: &str| {
-            let own = inner.iter().find(|it| it.name == name);
-            own.or_else(|| main.iter().find(|it| it.name == name))
-        };
+        let find = |name: &str| find_in_force(name, inner, self.main);
+        let ledger = &mut *self.files.ledger;
         let Some(engine) = find("sslengine") else {
             return;
         };
-        self.files.ledger.mapped(engine.id);
+        ledger.mapped(engine.id);
         if !engine.word(0).eq_ignore_ascii_case("on") {
             return;
         }
         let mut tls = Tls::default();
-        let (chain, key) = (find("sslcertificatefile"), find("sslcertificatekeyfile"));
-        match chain {
-            Some(chain) => {
-                let key_path = key.unwrap_or(chain).word(0).to_owned();
-                let path = chain.word(0).to_owned();
-                for (id, path) in [(chain.id, &path), (key.unwrap_or(chain).id, &key_path)] {
-                    match self.files.files.read(Path::new(path)) {
-                        Ok(_) => self.files.ledger.mapped(id),
-                        Err(error) => {
-                            self.files
-                                .ledger
-                                .risk(id, format!("`{path}` cannot be read: {error}"));
-                            tls.missing = Some("its certificate cannot be read".to_owned());
-                        }
+        if let Some(chain) = find("sslcertificatefile") {
+            // The file of the chain may also contain the key.
+            let key = find("sslcertificatekeyfile").unwrap_or(chain);
+            for directive in [chain, key] {
+                let path = directive.word(0);
+                match self.files.files.read(Path::new(path)) {
+                    Ok(_) => ledger.mapped(directive.id),
+                    Err(error) => {
+                        let text = format!("`{path}` cannot be read: {error}");
+                        ledger.risk(directive.id, text);
+                        tls.missing = Some("its certificate cannot be read".to_owned());
                     }
                 }
-                let place = |it: &str| self.files.files.located(Path::new(it));
-                tls.certificates.push((place(&path), place(&key_path)));
             }
-            None => {
-                self.files
-                    .ledger
-                    .risk(engine.id, "there is no SSLCertificateFile");
-                tls.missing = Some("it has no certificate".to_owned());
-            }
+            let located = |it: &Directive| self.files.files.located(Path::new(it.word(0)));
+            tls.certificates.push((located(chain), located(key)));
+        } else {
+            ledger.risk(engine.id, "there is no SSLCertificateFile");
+            tls.missing = Some("it has no certificate".to_owned());
         }
         if let Some(chain) = find("sslcertificatechainfile") {
-            self.files
-                .ledger
-                .risk(chain.id, "append this file to that of SSLCertificateFile, or clients may not trust the certificate");
+            let text = "append this file to that of SSLCertificateFile, or clients may not trust the certificate";
+            ledger.risk(chain.id, text);
         }
         if let Some(protocol) = find("sslprotocol") {
             if is_newest_alone(&protocol.words) {
                 tls.keys.insert("version_min".to_owned(), quoted("1.3"));
             }
-            self.files.ledger.mapped(protocol.id);
+            ledger.mapped(protocol.id);
         }
         self.client_certificates(inner, &mut tls);
-        for &listener in listeners {
-            let known = self.plan.listeners[listener].tls.get_or_insert_default();
+        for &index in listeners {
+            let of_listener = self.plan.listeners[index].tls.get_or_insert_default();
             for certificate in &tls.certificates {
-                if !known.certificates.contains(certificate) {
-                    known.certificates.push(certificate.clone());
+                if !of_listener.certificates.contains(certificate) {
+                    of_listener.certificates.push(certificate.clone());
                 }
             }
-            known.require(&tls.keys);
-            known.missing = known.missing.take().or_else(|| tls.missing.clone());
+            of_listener.require(&tls.keys);
+            if of_listener.missing.is_none() {
+                of_listener.missing.clone_from(&tls.missing);
+            }
         }
     }
 
+    /// Adds to `tls` whether clients need certificates, and of which authority.
     fn client_certificates(&mut self, inner: &[Directive], tls: &mut Tls) {
-        let sections = inner
-            .iter()
-            .filter(|it| it.name == "location")
-            .flat_map(|it| it.inside());
-        let mut all = inner
-            .iter()
-            .chain(self.main)
-            .map(|it| (it, true))
-            .chain(sections.map(|it| (it, false)));
-        let verify = all.find(|(it, _)| {
+        let verifies = |it: &&Directive| {
             it.name == "sslverifyclient" && !it.word(0).eq_ignore_ascii_case("none")
-        });
-        let main = self.main;
-        let find = |name: &str| {
-            let own = inner.iter().find(|it| it.name == name);
-            own.or_else(|| main.iter().find(|it| it.name == name))
         };
-        let authority = find("sslcacertificatefile");
+        let of_host = inner.iter().chain(self.main).find(verifies);
+        let locations = inner.iter().filter(|it| it.name == "location");
+        let of_some_paths = || locations.flat_map(Directive::inside).find(verifies);
+        let find = |name: &str| find_in_force(name, inner, self.main);
         let depth = find("sslverifydepth");
-        let Some((verify, is_whole)) = verify else {
+        let Some(verify) = of_host.or_else(of_some_paths) else {
             if let Some(depth) = depth {
                 let text = "no certificates of clients are verified";
                 self.files.ledger.dropped(depth.id, text);
             }
             return;
         };
+        let (authority, authorities) = (find("sslcacertificatefile"), find("sslcacertificatepath"));
+        let revoked = find("sslcarevocationfile").or_else(|| find("sslcarevocationpath"));
         self.chain_length(verify, depth);
+        let ledger = &mut *self.files.ledger;
         let Some(authority) = authority else {
             tls.missing = Some("its authority of clients' certificates is not named".to_owned());
-            let text = match find("sslcacertificatepath") {
+            let text = match authorities {
                 Some(directory) => {
-                    self.files.ledger.part(directory.id, verify.id);
+                    ledger.part(directory.id, verify.id);
                     "join the certificates of SSLCACertificatePath in one file and name it in SSLCACertificateFile: \
                      until then the listener is kept from the network"
                 }
                 None => "there is no SSLCACertificateFile: the listener is kept from the network",
             };
-            return self.files.ledger.risk(verify.id, text);
+            return ledger.risk(verify.id, text);
         };
-        let required = is_whole && verify.word(0).eq_ignore_ascii_case("require");
-        let value = if required { "required" } else { "optional" };
-        tls.keys
-            .insert("client_certificate".to_owned(), quoted(value));
-        tls.keys.insert(
-            "client_ca".to_owned(),
-            quoted(&self.files.files.located(Path::new(authority.word(0)))),
-        );
-        self.files.ledger.mapped(verify.id);
-        match self.files.files.read(Path::new(authority.word(0))) {
-            Ok(_) => self.files.ledger.mapped(authority.id),
+        // If only some paths need a certificate, routes require it.
+        let is_required = of_host.is_some() && verify.word(0).eq_ignore_ascii_case("require");
+        let value = if is_required { "required" } else { "optional" };
+        let path = authority.word(0);
+        let located = self.files.files.located(Path::new(path));
+        let keys = &mut tls.keys;
+        keys.insert("client_certificate".to_owned(), quoted(value));
+        keys.insert("client_ca".to_owned(), quoted(&located));
+        ledger.mapped(verify.id);
+        match self.files.files.read(Path::new(path)) {
+            Ok(_) => ledger.mapped(authority.id),
             Err(error) => {
-                self.files
-                    .ledger
-                    .risk(authority.id, format!(
-                        "`{}` cannot be read: {error}; until then the listener is kept from the network",
-                        authority.word(0)
-                    ));
+                let text = format!(
+                    "`{path}` cannot be read: {error}; until then the listener is kept from the network"
+                );
+                ledger.risk(authority.id, text);
                 tls.missing = Some("its CA file for client certificates cannot be read".to_owned());
             }
         }
-        let list = find("sslcarevocationfile").or_else(|| find("sslcarevocationpath"));
-        self.revoked(list, tls);
+        self.revoked(revoked, tls);
     }
 
     /// Reports whether the front accepts longer chains of client certificates than httpd.
@@ -236,36 +225,37 @@ impl Reader<'_, '_> {
     /// addresses.
     pub(super) fn split_addresses(&mut self) {
         let hosts = self.hosts;
-        let words = || hosts.iter().flat_map(|it| &it.words);
-        let mut names: Vec<&str> = words().map(|it| host_of(it)).collect();
+        let words = || hosts.iter().flat_map(|host| &host.words);
+        let mut names: Vec<&str> = words().map(|word| host_of(word)).collect();
         names.sort_unstable();
         names.dedup();
         // For instance, all may have the name of the machine.
         self.single_names = matches!(&names[..], [name] if ips(name).is_empty());
         for index in 0..self.plan.listeners.len() {
-            let (address, port) = (
-                &self.plan.listeners[index].address,
-                self.plan.listeners[index].port,
-            );
-            if !address.starts_with("[::]:") && !address.starts_with("0.0.0.0:") {
+            let listener = &self.plan.listeners[index];
+            let port = listener.port;
+            if !listener.address.starts_with("[::]:") && !listener.address.starts_with("0.0.0.0:") {
                 continue;
             }
-            let on = words().filter(|it| {
-                it.rsplit_once(':')
-                    .is_none_or(|it| it.1 == "*" || it.1 == port.to_string())
-            });
-            let own: Vec<Vec<IpAddr>> = on.map(|it| ips(host_of(it))).collect();
-            let is_any = |it: &Vec<IpAddr>| it.is_empty() || it.iter().any(IpAddr::is_unspecified);
-            if own.is_empty() || own.iter().any(is_any) {
+            let is_on_port = |word: &&String| match word.rsplit_once(':') {
+                Some((_, own_port)) => own_port == "*" || own_port == port.to_string(),
+                None => true,
+            };
+            let mut addresses: Vec<SocketAddr> = Vec::new();
+            let mut are_single = true;
+            for word in words().filter(is_on_port) {
+                let of_word = ips(host_of(word));
+                are_single &= !of_word.is_empty() && !of_word.iter().any(IpAddr::is_unspecified);
+                addresses.extend(of_word.into_iter().map(|ip| SocketAddr::new(ip, port)));
+            }
+            if !are_single || addresses.is_empty() {
                 continue;
             }
-            let mut ips = own.concat();
-            ips.sort();
-            ips.dedup();
-            let mut addresses = ips.iter().map(|it| SocketAddr::new(*it, port).to_string());
-            self.plan.listeners[index].address = addresses.next().unwrap_or_default();
-            for address in addresses {
-                self.plan.listener(&address, port);
+            addresses.sort();
+            addresses.dedup();
+            self.plan.listeners[index].address = addresses[0].to_string();
+            for &address in &addresses[1..] {
+                self.plan.listen(address);
             }
             let text = format!(
                 "all virtual hosts of port {port} are of single addresses, and only these are listened on"
@@ -277,19 +267,27 @@ impl Reader<'_, '_> {
     /// Whether the front has no listener of its own for the address of this virtual host, as for a host name, which
     /// only the source's machine can resolve.
     pub(super) fn shares_address(&self, host: &Directive, listeners: &[usize]) -> bool {
-        let own = |word: &String| {
+        let has_listener = |address: SocketAddr| {
+            let text = address.to_string();
+            let mut own = listeners.iter().map(|&index| &self.plan.listeners[index]);
+            own.any(|listener| listener.address == text)
+        };
+        let is_shared = |word: &String| {
             let (addresses, _) = addresses_of(word);
-            let has = |it: &SocketAddr| {
-                let address = it.to_string();
-                listeners
-                    .iter()
-                    .any(|&at| self.plan.listeners[at].address == address)
-            };
-            let is_here = |it: &SocketAddr| it.ip().is_unspecified() || has(it);
+            let is_here = |it: &SocketAddr| it.ip().is_unspecified() || has_listener(*it);
             !addresses.iter().any(is_here)
         };
-        !self.single_names && host.words.iter().any(own)
+        !self.single_names && host.words.iter().any(is_shared)
     }
+}
+
+/// The directive of this name that is in force for a virtual host: its own, or that of the server.
+fn find_in_force<'d>(
+    name: &str,
+    inner: &'d [Directive],
+    main: &'d [Directive],
+) -> Option<&'d Directive> {
+    inner.iter().chain(main).find(|it| it.name == name)
 }
 
 /// Whether a word of `<VirtualHost>` names exactly the address of a listener.
@@ -298,30 +296,26 @@ fn names_address(word: &str, listener: &Listener) -> bool {
         return false;
     };
     let (addresses, port) = addresses_of(word);
+    // Without a port, the word stands for all ports.
     let has_port = word.ends_with(&format!(":{port}"));
     let is_own = |it: &SocketAddr| !it.ip().is_unspecified() && it.ip() == own.ip();
     (!has_port || port == own.port()) && addresses.iter().any(is_own)
 }
 
-/// Whether `SSLProtocol` allows only TLS 1.3.
+/// Whether `SSLProtocol` allows only TLS 1.3. The front has nothing older than TLS 1.2, so only that counts besides.
 fn is_newest_alone(words: &[String]) -> bool {
-    let mut older = false;
+    let mut has_older = false;
+    let mut names_newest = false;
     for word in words {
         let lower = word.to_ascii_lowercase();
-        let (adds, name) = match lower.strip_prefix('-') {
-            Some(name) => (false, name),
-            None => (true, lower.trim_start_matches('+')),
-        };
-        older = match name {
-            "all" => adds,
-            "tlsv1.2" => adds,
-            _ => older,
-        };
+        names_newest |= lower.ends_with("tlsv1.3");
+        let removed = lower.strip_prefix('-');
+        let name = removed.unwrap_or_else(|| lower.trim_start_matches('+'));
+        if matches!(name, "all" | "tlsv1.2") {
+            has_older = removed.is_none();
+        }
     }
-    !older
-        && words
-            .iter()
-            .any(|it| it.to_ascii_lowercase().ends_with("tlsv1.3"))
+    names_newest && !has_older
 }
 
 /// The host part of a word of `Listen` or `<VirtualHost>`.
@@ -343,14 +337,16 @@ fn ips(host: &str) -> Vec<IpAddr> {
 
 /// The addresses and the port that a word of `Listen` or `<VirtualHost>` stands for.
 fn addresses_of(text: &str) -> (Vec<SocketAddr>, u16) {
-    let port = text.rsplit_once(':').map_or(text, |it| it.1).parse::<u16>();
-    let host = match text.parse::<u16>() {
-        Ok(_) => "*",
-        Err(_) => host_of(text),
+    // A number alone is a port.
+    let (host, port) = match text.parse::<u16>() {
+        Ok(port) => ("*", port),
+        Err(_) => {
+            let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+            (host_of(text), port.and_then(Result::ok).unwrap_or(80))
+        }
     };
-    let port = port.unwrap_or(80);
-    let all = ips(host).into_iter().map(|it| SocketAddr::new(it, port));
-    (all.collect(), port)
+    let with_port = |ip: IpAddr| SocketAddr::new(ip, port);
+    (ips(host).into_iter().map(with_port).collect(), port)
 }
 
 const DEEPER: &str = "without SSLVerifyDepth, httpd accepts only certificates that an authority of \

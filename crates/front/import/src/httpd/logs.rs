@@ -8,13 +8,14 @@ use crate::toml_text::quoted;
 
 /// The keys of `[log]`; empty if lines keep the format of the front.
 pub(super) fn keys(top: &[Directive], ledger: &mut Ledger) -> Keys {
-    let all = named(top, "customlog");
-    let is_own = |it: &&&Directive| !USUAL.contains(&it.word(1)) && !it.word(1).is_empty();
-    let Some(log) = all.iter().find(is_own) else {
+    let logs = named(top, "customlog");
+    let has_own_format = |it: &&&Directive| !USUAL.contains(&it.word(1)) && !it.word(1).is_empty();
+    let Some(&log) = logs.iter().find(has_own_format) else {
         return Keys::new();
     };
     let name = log.word(1);
     let formats = named(top, "logformat");
+    // The last format of a name is in force.
     let format = formats.into_iter().rfind(|it| it.word(1) == name);
     let text = match format {
         Some(format) => format.word(0),
@@ -23,10 +24,10 @@ pub(super) fn keys(top: &[Directive], ledger: &mut Ledger) -> Keys {
     };
     match logs::written(fact, |known| expanded(text, known)) {
         Ok(line) => {
-            let read = format.into_iter().chain([*log]);
-            read.for_each(|it| ledger.mapped(it.id));
+            let converted = format.into_iter().chain([log]);
+            converted.for_each(|it| ledger.mapped(it.id));
             ledger.note(log.id, ONE_PLACE);
-            if let Some(other) = all.iter().find(|it| it.word(1) != name) {
+            if let Some(other) = logs.iter().find(|it| it.word(1) != name) {
                 ledger.note(other.id, "all lines have one format here");
             }
             Keys::from([("format".to_owned(), quoted(&line))])
@@ -48,33 +49,31 @@ fn named<'d>(directives: &'d [Directive], name: &str) -> Vec<&'d Directive> {
 /// The format with each `%…` replaced by what `known` returns; `None` if that does not know one of them.
 fn expanded(format: &str, known: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let mut out = String::new();
-    let mut rest = format;
-    while let Some(at) = rest.find(['%', '{', '}', '\\']) {
-        out.push_str(&rest[..at]);
-        let sign = &rest[at..=at];
-        rest = &rest[at + 1..];
+    let mut unread = format;
+    while let Some(at) = unread.find(['%', '{', '}', '\\']) {
+        out.push_str(&unread[..at]);
+        let sign = &unread[at..=at];
+        unread = &unread[at + 1..];
         match sign {
             "%" => {
                 // If the end of a `%…` is not found, its first character is its name.
-                let end = directive_end(rest).unwrap_or_else(|| rest.len().min(1));
-                out.push_str(&known(rest.get(..end)?)?);
-                rest = &rest[end..];
+                let end = directive_end(unread).unwrap_or_else(|| unread.len().min(1));
+                out.push_str(&known(unread.get(..end)?)?);
+                unread = &unread[end..];
             }
-            "\\" => match rest.chars().next()? {
-                't' => {
-                    out.push('\t');
-                    rest = &rest[1..];
-                }
-                '"' | '\\' => {
-                    out.push_str(&rest[..1]);
-                    rest = &rest[1..];
-                }
-                _ => return None,
-            },
+            "\\" => {
+                out.push(match unread.chars().next()? {
+                    't' => '\t',
+                    escaped @ ('"' | '\\') => escaped,
+                    _ => return None,
+                });
+                unread = &unread[1..];
+            }
+            // The front writes a brace for two of them.
             brace => out.push_str(&brace.repeat(2)),
         }
     }
-    out.push_str(rest);
+    out.push_str(unread);
     Some(out)
 }
 

@@ -34,45 +34,48 @@ impl Modules {
             return Some(true);
         }
         // A file that loads only some module of its own does not list all modules.
-        let is_known = self.loaded.contains(REQUIRE) && !self.has_unread;
-        let is_own = |name: &str| OWN.split(' ').any(|it| it == name);
-        let has_others = self
-            .loaded
-            .iter()
-            .any(|it| !is_own(it) && !ALWAYS.contains(&it.as_str()));
-        (is_known && (is_own(stem) || !has_others)).then_some(false)
+        let is_list_complete = self.loaded.contains(REQUIRE) && !self.has_unread;
+        let is_own = |name: &str| OWN.split(' ').any(|own| own == name);
+        let is_third_party = |name: &String| !is_own(name) && !ALWAYS.contains(&name.as_str());
+        let has_own_name = is_own(stem) || !self.loaded.iter().any(is_third_party);
+        if is_list_complete && has_own_name {
+            Some(false)
+        } else {
+            None
+        }
     }
 }
 
 /// The access rules of a section that applies if some module is missing, where it is not known whether the module is
 /// loaded. They close their requests; other directives of the section are left out.
 pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<Directive> {
-    let mut found = Vec::new();
-    for mut it in directives {
-        let is_place = PLACES.contains(&it.name.as_str());
-        if !is_place && may_close("httpd", &it.name) {
-            ledger.unmapped(it.id, "it is unknown whether its module is loaded");
-            it.name = MISSING.to_owned();
-            it.inner = None;
-            found.push(it);
+    let mut guards = Vec::new();
+    for mut directive in directives {
+        let is_place = PLACES.contains(&directive.name.as_str());
+        if !is_place && may_close("httpd", &directive.name) {
+            ledger.unmapped(directive.id, "it is unknown whether its module is loaded");
+            // No table knows this name, so it closes its place.
+            directive.name = MISSING.to_owned();
+            directive.inner = None;
+            guards.push(directive);
             continue;
         }
         let text = "it is unknown whether its module is loaded, and it was left out";
-        ledger.kept_or_risk(it.id, text);
-        it.inner = it.inner.map(|inner| guards_of(inner, ledger));
-        if !it.inside().is_empty() {
-            found.push(it);
+        ledger.kept_or_risk(directive.id, text);
+        directive.inner = directive.inner.map(|inner| guards_of(inner, ledger));
+        if !directive.inside().is_empty() {
+            guards.push(directive);
         }
     }
-    found
+    guards
 }
 
 /// The bare name `x` of `mod_x.c` or `x_module`.
 fn stem(name: &str) -> &str {
-    let stem = name.strip_suffix(".c").unwrap_or(name);
-    let bare = stem.strip_suffix("_module").unwrap_or(stem);
-    let name = bare.strip_prefix("mod_").unwrap_or(bare);
-    name.strip_prefix("mpm_").unwrap_or(name)
+    let mut stem = name.strip_suffix(".c").unwrap_or(name);
+    stem = stem.strip_suffix("_module").unwrap_or(stem);
+    stem = stem.strip_prefix("mod_").unwrap_or(stem);
+    stem.strip_prefix("mpm_").unwrap_or(stem)
 }
 
 /// Sections whose directives are examined one by one.

@@ -26,51 +26,59 @@ pub(super) struct Names {
 /// Reads the names of a virtual host.
 pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
     let mut names = Names::default();
-    for directive in inner
-        .iter()
-        .filter(|it| matches!(it.name.as_str(), "servername" | "serveralias"))
-    {
+    for directive in inner {
+        if !matches!(directive.name.as_str(), "servername" | "serveralias") {
+            continue;
+        }
         ledger.mapped(directive.id);
         for word in &directive.words {
-            let without_scheme = word.rsplit_once("://").map_or(word.as_str(), |it| it.1);
-            let bare = without_scheme
-                .split(':')
-                .next()
-                .unwrap_or(without_scheme)
-                .trim_end_matches('.')
-                .to_ascii_lowercase();
-            match is_route_host(&bare) {
-                true if !names.sayable.contains(&bare) => names.sayable.push(bare),
-                true => {}
-                false => {
-                    let text = format!("`{word}` is no host that a route can have");
-                    ledger.note(directive.id, text);
-                    names.others.push(bare);
-                    names.unsayable.push(directive.id);
-                }
+            let host = bare_host(word);
+            if !is_route_host(&host) {
+                let text = format!("`{word}` is no host that a route can have");
+                ledger.note(directive.id, text);
+                names.others.push(host);
+                names.unsayable.push(directive.id);
+            } else if !names.sayable.contains(&host) {
+                names.sayable.push(host);
             }
         }
     }
     names
 }
 
+/// The host of a `ServerName` such as `https://Example.org:443`, in lower case.
+fn bare_host(word: &str) -> String {
+    let without_scheme = word
+        .rsplit_once("://")
+        .map_or(word, |(_, authority)| authority);
+    let host = match without_scheme.split_once(':') {
+        Some((host, _)) => host,
+        None => without_scheme,
+    };
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
 impl Reader<'_, '_> {
     /// Removes from `host` the names that an earlier virtual host on the same listeners has, also by a wildcard.
     pub(super) fn shadowed_names(&mut self, host: &mut VirtualHost) {
-        let (hosts, named) = (&self.plan.hosts, &self.named);
-        let has_all = |at: &usize| {
-            let listens = &hosts[*at].listeners;
-            host.listeners.iter().all(|it| listens.contains(it))
+        let is_on_all_listeners = |index: &usize| {
+            let earlier = &self.plan.hosts[*index];
+            let mut listeners = host.listeners.iter();
+            listeners.all(|it| earlier.listeners.contains(it))
         };
-        let has = |name: &str| named.get(name).is_some_and(|it| it.iter().any(has_all));
-        let taken = |name: &String| {
+        let is_served = |name: &str| match self.named.get(name) {
+            Some(hosts) => hosts.iter().any(is_on_all_listeners),
+            None => false,
+        };
+        let is_taken = |name: &String| {
             let mut dots = name.match_indices('.');
-            has(name) || dots.any(|(at, _)| has(&format!("*{}", &name[at..])))
+            is_served(name) || dots.any(|(at, _)| is_served(&format!("*{}", &name[at..])))
         };
-        let (gone, kept): (Vec<String>, Vec<String>) = host.names.drain(..).partition(taken);
-        host.names = kept;
-        if !gone.is_empty() {
-            let text = format!("an earlier virtual host has {} already", gone.join(", "));
+        let names = std::mem::take(&mut host.names);
+        let (taken, free): (Vec<String>, Vec<String>) = names.into_iter().partition(is_taken);
+        host.names = free;
+        if !taken.is_empty() {
+            let text = format!("an earlier virtual host has {} already", taken.join(", "));
             self.files
                 .ledger
                 .say(Weight::Note, host.place.clone(), text);
@@ -80,18 +88,24 @@ impl Reader<'_, '_> {
     /// Whether an earlier virtual host may match any of this host's names: by a wildcard, or by a name that no route
     /// can have.
     pub(super) fn is_shadowed(&self, host: &VirtualHost) -> bool {
-        let set = |name: &String| Matcher::pattern(&format!("/{name}"));
-        let own: Vec<Matcher> = host.names.iter().map(set).collect();
-        let hosts_before = self.plan.hosts.iter().zip(&self.unsaid);
-        let mut earlier = hosts_before.filter(|(it, _)| shares_listener(it, host));
-        earlier.any(|(other, unsaid)| {
-            let wildcards = other.names.iter().filter(|it| it.starts_with('*'));
-            let wild: Vec<Matcher> = wildcards.map(set).collect();
-            let unsaid: Vec<Matcher> = unsaid.iter().map(set).collect();
-            let covers = |own: &Matcher| wild.iter().any(|it| it.covers(own));
-            let meets = |own: &Matcher| unsaid.iter().any(|it| it.overlaps(own));
-            own.iter().any(|it| covers(it) || meets(it))
-        })
+        // Names are compared as if they were paths, which have the same wildcards.
+        let as_path = |name: &String| Matcher::pattern(&format!("/{name}"));
+        let own: Vec<Matcher> = host.names.iter().map(as_path).collect();
+        let earlier_hosts = self.plan.hosts.iter().zip(&self.unsaid);
+        for (earlier, unsayable) in earlier_hosts {
+            if !shares_listener(earlier, host) {
+                continue;
+            }
+            let wildcards = earlier.names.iter().filter(|name| name.starts_with('*'));
+            let mut wildcard_sets = wildcards.map(as_path);
+            let mut unsayable_sets = unsayable.iter().map(as_path);
+            if wildcard_sets.any(|set| own.iter().any(|name| set.covers(name)))
+                || unsayable_sets.any(|set| own.iter().any(|name| set.overlaps(name)))
+            {
+                return true;
+            }
+        }
+        false
     }
 }
 

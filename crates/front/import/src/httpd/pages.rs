@@ -44,21 +44,17 @@ pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
     let mut found = None;
     for directive in site.all().filter(|it| it.name == "proxyerroroverride") {
         ledger.mapped(directive.id);
-        let codes: Vec<String> = directive
-            .words
-            .iter()
-            .skip(1)
-            .filter_map(|it| status(it))
+        let statuses = directive.words.iter().skip(1);
+        let listed: Vec<String> = statuses
+            .filter_map(|it| Some(quoted(&status(it)?)))
             .collect();
-        let is_on = directive.word(0).eq_ignore_ascii_case("on");
-        found = is_on.then(|| {
-            if codes.is_empty() {
-                "400".to_owned()
-            } else {
-                let all: Vec<String> = codes.iter().map(|it| quoted(it)).collect();
-                format!("[{}]", all.join(", "))
-            }
-        });
+        found = if !directive.word(0).eq_ignore_ascii_case("on") {
+            None
+        } else if listed.is_empty() {
+            Some("400".to_owned())
+        } else {
+            Some(format!("[{}]", listed.join(", ")))
+        };
     }
     found
 }
@@ -68,24 +64,24 @@ pub(super) fn replace<'r>(replaced: Option<&str>, rules: impl Iterator<Item = &'
     let Some(replaced) = replaced else {
         return;
     };
-    let forwards = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
-    for rule in rules.filter(forwards) {
-        let pages = &mut rule.settings.pages;
-        pages.insert(REPLACE_ERRORS.to_owned(), replaced.to_owned());
+    for rule in rules {
+        if matches!(rule.action, Action::Forward { .. }) {
+            let pages = &mut rule.settings.pages;
+            pages.insert(REPLACE_ERRORS.to_owned(), replaced.to_owned());
+        }
     }
 }
 
 /// Whether every request is redirected, so that the front never shows an error page.
 fn sends_all_away(rules: &[Rule]) -> bool {
     let everything = Matcher::everything();
-    let first = rules
-        .iter()
-        .find(|it| it.is_unconditional() && it.matcher == everything);
-    first.is_some_and(|it| matches!(it.action, Action::Redirect { .. }))
-        && rules
-            .iter()
-            .take_while(|it| it.matcher != everything)
-            .all(|it| matches!(it.action, Action::Redirect { .. }))
+    let redirects = |rule: &Rule| matches!(rule.action, Action::Redirect { .. });
+    let mut of_all = rules.iter().filter(|rule| rule.matcher == everything);
+    let Some(last) = of_all.find(|rule| rule.is_unconditional()) else {
+        return false;
+    };
+    let mut before = rules.iter().take_while(|rule| rule.matcher != everything);
+    redirects(last) && before.all(redirects)
 }
 
 /// The file of an `ErrorDocument`; `None` for the built-in page of httpd.
@@ -114,26 +110,33 @@ fn document(
     if text.contains(['?', '#', '%']) || directive.words.len() > 2 {
         return Err("what it names is no plain file".to_owned());
     }
-    let rule = rules
-        .iter()
-        .find(|it| it.is_unconditional() && it.matcher.has(text));
-    let path = match rule.map(|it| (&it.action, &it.settings.access, &it.matcher)) {
-        Some((Action::Serve(serve), Access::Open, matcher)) => {
+    page(site.files, &page_path(text, site, rules)?).map(Some)
+}
+
+/// The path of the file that a server sends for a URL path.
+///
+/// # Errors
+/// The reason why there is none that all clients get.
+fn page_path(url_path: &str, site: Site<'_>, rules: &[Rule]) -> Result<String, String> {
+    let mut unconditional = rules.iter().filter(|rule| rule.is_unconditional());
+    let rule = unconditional.find(|rule| rule.matcher.has(url_path));
+    if rule.is_some_and(|rule| rule.settings.access != Access::Open) {
+        return Err("the source guards its page".to_owned());
+    }
+    match rule.map(|rule| (&rule.action, &rule.matcher)) {
+        Some((Action::Serve(serve), matcher)) => {
+            // An `Alias` replaces its own path.
             let below = match (&serve.rewrite, matcher) {
-                (Some(_), Matcher::Prefix(above)) => text.strip_prefix(above.as_str()),
-                _ => Some(text),
+                (Some(_), Matcher::Prefix(above)) => url_path.strip_prefix(above.as_str()),
+                _ => None,
             };
-            format!("{}{}", serve.source, below.unwrap_or(text))
+            Ok(format!("{}{}", serve.source, below.unwrap_or(url_path)))
         }
-        Some((Action::Files, Access::Open, _)) | None => {
+        Some((Action::Files, _)) | None => {
             let root = site.find("documentroot");
             let root = root.ok_or("no directory has its page")?;
-            format!("{}{text}", root.word(0).trim_end_matches('/'))
+            Ok(format!("{}{url_path}", root.word(0).trim_end_matches('/')))
         }
-        Some((_, Access::Open, _)) => {
-            return Err("its page is not one of the files of this server".to_owned());
-        }
-        Some(_) => return Err("the source guards its page".to_owned()),
-    };
-    page(site.files, &path).map(Some)
+        Some(_) => Err("its page is not one of the files of this server".to_owned()),
+    }
 }

@@ -11,7 +11,7 @@ use crate::expression::{literal, translated};
 use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::plan::{Action, Rule};
-use crate::toml_text::{quoted, quoted_list};
+use crate::toml_text::{inline_table, quoted, quoted_list};
 
 /// How httpd processes the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,42 +43,45 @@ impl FileTreatment {
         directives: impl IntoIterator<Item = &'d Directive>,
         ledger: &mut Ledger,
     ) {
-        let mut index: Option<Vec<&'d String>> = None;
-        for it in directives {
-            let value = it.word(0);
-            match it.name.as_str() {
+        let mut index: Option<Vec<String>> = None;
+        for directive in directives {
+            let (id, value) = (directive.id, directive.word(0));
+            match directive.name.as_str() {
+                // Several directives of one section name further files.
                 "directoryindex" => {
-                    index.get_or_insert_default().extend(&it.words);
-                    ledger.mapped(it.id);
+                    let names = index.get_or_insert_default();
+                    names.extend_from_slice(&directive.words);
+                    ledger.mapped(id);
                 }
-                "addhandler" => self.run(it, ledger),
-                "addoutputfilter" if !compresses(value) => self.run(it, ledger),
+                "addhandler" => self.run(directive, ledger),
+                "addoutputfilter" if !compresses(value) => self.run(directive, ledger),
                 // A type that is no media type is the name of a handler.
-                "addtype" if is_run(value) || !is_media_type(value) => self.run(it, ledger),
-                "addtype" => self.add_type(it, ledger),
+                "addtype" if is_run(value) || !is_media_type(value) => self.run(directive, ledger),
+                "addtype" => self.add_type(directive, ledger),
                 "forcetype" if value.eq_ignore_ascii_case("none") => {
                     self.unforced = self.forced.take().or_else(|| self.unforced.take());
-                    ledger.mapped(it.id);
+                    ledger.mapped(id);
                 }
                 "forcetype" if is_media_type(value) && !is_run(value) => {
                     self.forced = Some(value.to_owned());
-                    ledger.mapped(it.id);
+                    ledger.mapped(id);
                 }
+                "options" => {
+                    self.refuses_links = refuses_links(directive, self.refuses_links);
+                    ledger.mapped(id);
+                }
+                // These change no file. `compress` has converted the filters.
                 "sethandler" if matches!(value, "None" | "none" | "default-handler") => {
-                    ledger.handle(it.id);
+                    ledger.handle(id);
                 }
                 "addoutputfilter" | "setoutputfilter" | "addoutputfilterbytype"
                     if compresses(value) =>
                 {
-                    ledger.handle(it.id);
+                    ledger.handle(id);
                 }
-                "xbithack" if value.eq_ignore_ascii_case("off") => ledger.handle(it.id),
-                "options" => {
-                    self.refuses_links = refuses_links(it, self.refuses_links);
-                    ledger.mapped(it.id);
-                }
+                "xbithack" if value.eq_ignore_ascii_case("off") => ledger.handle(id),
                 // The handler's files are those that `AddHandler` gives it.
-                "action" if !value.contains('/') => ledger.handle(it.id),
+                "action" if !value.contains('/') => ledger.handle(id),
                 "forcetype"
                 | "sethandler"
                 | "setoutputfilter"
@@ -86,34 +89,33 @@ impl FileTreatment {
                 | "xbithack"
                 | "action" => {
                     self.is_whole = true;
-                    ledger.unmapped(it.id, SHOWN);
+                    ledger.unmapped(id, SHOWN);
                 }
                 _ => {}
             }
         }
-        if let Some(names) = index {
-            let is_off = matches!(names[..], [only] if only.eq_ignore_ascii_case("disabled"));
+        if let Some(mut names) = index {
+            let is_off = matches!(&names[..], [only] if only.eq_ignore_ascii_case("disabled"));
             // A name with a slash is in another directory, where the front has no index. The names after it count
             // only if it is missing, so they are left out, too.
-            let own = names
-                .into_iter()
-                .take_while(|it| !it.contains('/') && !is_off);
-            self.index = Some(own.cloned().collect());
+            let elsewhere = names.iter().position(|name| name.contains('/'));
+            names.truncate(elsewhere.unwrap_or(names.len()));
+            self.index = Some(if is_off { Vec::new() } else { names });
         }
     }
 
     /// Marks files with these extensions as programs. Those in [`SCRIPTS`] are hidden, because no directory with such
     /// files is served; the paths of others are closed.
     fn run(&mut self, directive: &Directive, ledger: &mut Ledger) {
-        for extension in directive.words.iter().skip(1) {
-            let extension = extension.trim_start_matches('.');
-            if SCRIPTS.contains(&extension.to_ascii_lowercase().as_str()) {
+        for word in directive.words.iter().skip(1) {
+            let extension = word.trim_start_matches('.');
+            let lower = extension.to_ascii_lowercase();
+            if SCRIPTS.contains(&lower.as_str()) {
                 ledger.mapped(directive.id);
-                for it in [
-                    extension.to_ascii_lowercase(),
-                    extension.to_ascii_uppercase(),
-                ] {
-                    self.hidden.extend([format!("*.{it}"), format!("*.{it}.*")]);
+                // `hide` distinguishes upper and lower case.
+                for name in [lower, extension.to_ascii_uppercase()] {
+                    let patterns = [format!("*.{name}"), format!("*.{name}.*")];
+                    self.hidden.extend(patterns);
                 }
                 continue;
             }
@@ -128,8 +130,8 @@ impl FileTreatment {
     }
 
     fn add_type(&mut self, directive: &Directive, ledger: &mut Ledger) {
-        for extension in directive.words.iter().skip(1) {
-            let extension = extension.trim_start_matches('.').to_ascii_lowercase();
+        for word in directive.words.iter().skip(1) {
+            let extension = word.trim_start_matches('.').to_ascii_lowercase();
             self.types.insert(extension, directive.word(0).to_owned());
         }
         ledger.mapped(directive.id);
@@ -153,8 +155,7 @@ impl FileTreatment {
             rule.settings.is_strange = true;
         }
         let fields = &mut rule.settings.response_fields;
-        let known = fields.set.get("Content-Type");
-        if known.is_some() && known == self.unforced.as_ref() {
+        if self.unforced.is_some() && fields.set.get("Content-Type") == self.unforced.as_ref() {
             fields.set.remove("Content-Type");
         }
         if let Some(forced) = &self.forced {
@@ -172,11 +173,9 @@ impl FileTreatment {
             serve.keys.insert("links".to_owned(), quoted("off"));
         }
         if !self.types.is_empty() {
-            let pairs = self.types.iter();
-            let entries = pairs.map(|(name, to)| format!("{} = {}", quoted(name), quoted(to)));
-            let list: Vec<String> = entries.collect();
-            let types = format!("{{ {} }}", list.join(", "));
-            serve.keys.insert("types".to_owned(), types);
+            let types = self.types.iter();
+            let pairs = types.map(|(extension, to)| (quoted(extension), quoted(to)));
+            serve.keys.insert("types".to_owned(), inline_table(pairs));
         }
     }
 }
@@ -184,6 +183,7 @@ impl FileTreatment {
 /// Whether `Options` refuses symbolic links, or follows only those whose owner is that of their target. `before` is
 /// the answer without this directive.
 pub(super) fn refuses_links(options: &Directive, before: bool) -> bool {
+    // Words without a sign replace all options of an outer section.
     let is_relative = options.words.iter().any(|it| it.starts_with(['+', '-']));
     let mut refuses = before || !is_relative;
     for word in &options.words {
@@ -239,13 +239,20 @@ pub(super) fn names_of(section: &Directive) -> Option<String> {
 
 /// Whether a regular expression has, or may have, alternatives (`|`) outside its groups.
 pub(super) fn has_alternatives(expression: &str) -> bool {
+    // In an escape or a class, a parenthesis belongs to no group.
+    if ["\\(", "\\)", "["].iter().any(|it| expression.contains(it)) {
+        return expression.contains('|');
+    }
     let mut depth = 0;
-    let is_outside = |it: char| {
-        depth += i32::from(it == '(') - i32::from(it == ')');
-        it == '|' && depth < 1
-    };
-    let is_odd = ["\\(", "\\)", "["].iter().any(|it| expression.contains(it));
-    is_odd && expression.contains('|') || expression.chars().any(is_outside)
+    for sign in expression.chars() {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '|' if depth < 1 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The paths below `above` whose remaining part, after a slash, matches the expression `files`.

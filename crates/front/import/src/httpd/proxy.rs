@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::expression::{Expression, literal, translated};
 use crate::httpd::expressions;
+use crate::httpd::fields::OWN_HOST;
 use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
@@ -43,26 +44,25 @@ impl Balancers {
     pub(crate) fn add(&mut self, directives: &[Directive], ledger: &mut Ledger) {
         for directive in directives {
             let url = directive.word(0).to_ascii_lowercase();
-            let name = url
-                .strip_prefix("balancer://")
-                .map(|it| it.trim_end_matches('/').to_owned());
-            match (directive.name.as_str(), name) {
-                ("proxy", Some(name)) => {
-                    ledger.mapped(directive.id);
+            // All other URLs are those of single workers.
+            let Some(balancer) = url.strip_prefix("balancer://") else {
+                continue;
+            };
+            let name = balancer.trim_end_matches('/');
+            let id = directive.id;
+            match directive.name.as_str() {
+                "proxy" => {
+                    ledger.mapped(id);
                     for inner in directive.inside() {
                         match inner.name.as_str() {
-                            "balancermember" => self.member(&name, &inner.words, inner.id, ledger),
-                            "proxyset" => self.set(&name, &inner.words, inner.id, ledger),
+                            "balancermember" => self.member(name, &inner.words, inner.id, ledger),
+                            "proxyset" => self.set(name, &inner.words, inner.id, ledger),
                             _ => {}
                         }
                     }
                 }
-                ("balancermember", Some(name)) => {
-                    self.member(&name, &directive.words[1..], directive.id, ledger);
-                }
-                ("proxyset", Some(name)) => {
-                    self.set(&name, &directive.words[1..], directive.id, ledger);
-                }
+                "balancermember" => self.member(name, &directive.words[1..], id, ledger),
+                "proxyset" => self.set(name, &directive.words[1..], id, ledger),
                 _ => {}
             }
         }
@@ -71,17 +71,15 @@ impl Balancers {
     /// Sets how an upstream's backends are called: without `ProxyPreserveHost`, HTTP backends get their own name
     /// as `Host`. TLS backends are verified if the source verifies them.
     fn call(&self, upstream: &mut Upstream) {
-        let is_http = upstream
-            .backends
-            .iter()
-            .all(|it| !it.url.starts_with("ajp"));
-        if is_http && !self.preserve_host {
-            upstream.keys.insert("host".to_owned(), quoted("backend"));
+        let has_ajp = upstream.backends.iter().any(|it| it.url.starts_with("ajp"));
+        if !has_ajp && !self.preserve_host {
+            upstream.keys.insert("host".to_owned(), quoted(OWN_HOST));
         }
         let Some(verification) = &self.verification else {
             return;
         };
         for backend in &mut upstream.backends {
+            // Backends without TLS do not have the key. Without it, the front verifies the certificate.
             if backend.keys.remove("verify").is_some() {
                 backend.keys.extend(verification.clone());
             }
@@ -135,24 +133,22 @@ impl Balancers {
 pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
     let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
     let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);
-    let engines = site
-        .all()
-        .chain(in_sections())
-        .filter(|it| it.name == "sslproxyengine");
-    engines.for_each(|it| ledger.dropped(it.id, "the scheme of a backend's `url` says it"));
+    for directive in site.all().chain(in_sections()) {
+        if directive.name == "sslproxyengine" {
+            ledger.dropped(directive.id, "the scheme of a backend's `url` says it");
+        }
+    }
     // The source may verify only some backends; here the strictest setting is used for all.
     let for_some = || in_sections().filter(|it| it.name == "sslproxyverify");
-    let all = || for_some().chain(site.find("sslproxyverify"));
+    let for_any = || for_some().chain(site.find("sslproxyverify"));
     let verifies = |it: &&Directive| !it.word(0).eq_ignore_ascii_case("none");
-    let verify = all().find(verifies).or_else(|| all().next())?;
-    for section in for_some() {
+    let verify = for_any().find(verifies).or_else(|| for_any().next())?;
+    for directive in for_some() {
         if verifies(&verify) {
-            ledger.lost(
-                section.id,
-                "backends have different settings; the strictest applies to all",
-            );
+            let text = "backends have different settings; the strictest applies to all";
+            ledger.lost(directive.id, text);
         } else {
-            ledger.mapped(section.id);
+            ledger.mapped(directive.id);
         }
     }
     match verify.word(0).to_ascii_lowercase().as_str() {
@@ -183,12 +179,11 @@ pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> 
 
 /// The words `KEY=VALUE` as pairs, with keys in lower case. A word without `=` is a key with the value `on`.
 fn parameters(words: &[String]) -> Vec<(String, String)> {
-    let pairs = words
-        .iter()
-        .map(|it| it.split_once('=').unwrap_or((it, "on")));
-    pairs
-        .map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()))
-        .collect()
+    let pair = |word: &String| {
+        let (key, value) = word.split_once('=').unwrap_or((word, "on"));
+        (key.to_ascii_lowercase(), value.to_owned())
+    };
+    words.iter().map(pair).collect()
 }
 
 /// The rules of a `ProxyPass`; `section` is the path of the section around it, if it has no path itself.
@@ -208,7 +203,8 @@ pub(crate) fn pass(
             directive.words.get(1..).unwrap_or_default(),
         ),
     };
-    let url = words.first().map_or("", String::as_str);
+    let target = words.first().map_or("", String::as_str);
+    let parameters = words.get(1..).unwrap_or_default();
     let is_match = directive.name == "proxypassmatch";
     let (mut matchers, is_exact) = if is_match {
         let set = expressions::paths(path, false);
@@ -220,7 +216,8 @@ pub(crate) fn pass(
         let rule = |it: &Matcher| Rule::new(Some(&place), it.clone(), action.clone());
         matchers.iter().map(rule).collect()
     };
-    if url == "!" {
+    // `!` leaves the paths to other modules.
+    if target == "!" {
         if is_exact {
             ledger.mapped(id);
             return rules(&matchers, Action::Files);
@@ -228,25 +225,26 @@ pub(crate) fn pass(
         ledger.unmapped(id, &format!("routes cannot express the pattern `{path}`"));
         return rules(&matchers, Action::Closed);
     }
-    let changes = is_match && whole_path(path, url).is_none() && url.contains('$');
-    let grouped = changes
-        .then(|| GroupedTarget::new(translated(path, false), url))
-        .flatten();
+    let kept_path_url = whole_path(path, target).filter(|_| is_match);
+    let mut grouped = None;
+    if is_match && kept_path_url.is_none() && target.contains('$') {
+        grouped = GroupedTarget::new(translated(path, false), target);
+    }
     let url = match &grouped {
         Some(grouped) => Some(grouped.authority.clone()),
-        None if is_match => whole_path(path, url),
-        None => Some(url.to_owned()),
+        None if is_match => kept_path_url,
+        None => Some(target.to_owned()),
     };
-    let forwarded = url.filter(|_| is_exact).and_then(|url| {
-        let words = words.get(1..).unwrap_or_default();
-        forward(&url, words, id, balancers, plan, ledger)
-    });
+    let forwarded = match url {
+        Some(url) if is_exact => forward(&url, parameters, id, balancers, plan, ledger),
+        _ => None,
+    };
     let Some((upstream, target_path, keys)) = forwarded else {
         let text = format!("`{}` cannot be converted", directive.shown(ledger));
         ledger.unmapped(id, &text);
         return rules(&matchers, Action::Closed);
     };
-    if !is_match && !is_joined(path, words[0].as_str(), id, ledger) {
+    if !is_match && !is_joined(path, target, id, ledger) {
         return rules(&matchers, Action::Closed);
     }
     ledger.mapped(id);
@@ -258,23 +256,28 @@ pub(crate) fn pass(
         None if is_match => None,
         None => rewrite(path, &target_path),
     };
-    // If the matchers are expressions, `rewrite` is the whole new path.
-    let is_text = !is_match && matchers.iter().any(Matcher::is_expression);
-    if is_text && rewrite.is_some() {
+    // For an expression, `rewrite` would be the whole new path, and not only that of the prefix.
+    let has_wildcards = !is_match && matchers.iter().any(Matcher::is_expression);
+    if has_wildcards && rewrite.is_some() {
         ledger.unmapped(id, "routes cannot change a path with `*` or `?`");
         return rules(&matchers, Action::Closed);
     }
-    let mut found = rules(&matchers, Action::Forward { upstream, rewrite });
-    for rule in found.iter_mut().filter(|_| !keys.is_empty()) {
-        rule.settings.keys.extend(keys.clone());
+    let mut forwarding = rules(&matchers, Action::Forward { upstream, rewrite });
+    if !keys.is_empty() {
+        for rule in &mut forwarding {
+            rule.settings.keys.extend(keys.clone());
+        }
     }
-    found
+    forwarding
 }
 
 /// Whether a `ProxyPass` takes the path of its section for an expression, because it has wildcards.
 pub(crate) fn has_wildcards(path: &str) -> bool {
-    let bracket = path.find('[').and_then(|at| path[at..].find(']'));
-    path.contains(['*', '?']) || bracket.is_some()
+    let has_brackets = match path.find('[') {
+        Some(start) => path[start..].contains(']'),
+        None => false,
+    };
+    has_brackets || path.contains(['*', '?'])
 }
 
 /// A closed rule for a `ProxyPass` in a section with wildcards. httpd uses the section's path both as a pattern and
@@ -305,25 +308,27 @@ impl ProxyTargets<'_> {
         id: Id,
         ledger: &mut Ledger,
     ) -> Option<(Option<Matcher>, Action)> {
-        let keeps = match target.strip_suffix("%{REQUEST_URI}") {
+        let kept_path_url = match target.strip_suffix("%{REQUEST_URI}") {
             Some(base) => Some(base.to_owned()),
             // Without a group, all paths become the path of the target.
             None => whole_path(text, target).filter(|_| target.contains('$')),
         };
-        let changed = match &keeps {
-            Some(_) => None,
-            None => Some(GroupedTarget::new(expression, target)?),
+        let (url, matcher, rewrite) = match kept_path_url {
+            Some(url) => (url, None, None),
+            None => {
+                let grouped = GroupedTarget::new(expression, target)?;
+                (grouped.authority, Some(grouped.matcher), Some(grouped.path))
+            }
         };
-        let url = keeps
-            .as_ref()
-            .or_else(|| changed.as_ref().map(|it| &it.authority))?;
         if url.contains(['$', '%', '?']) {
             return None;
         }
-        let (upstream, path, keys) = forward(url, &[], id, self.balancers, self.plan, ledger)?;
-        let is_whole = path.trim_end_matches('/').is_empty() && keys.is_empty();
-        let (matcher, rewrite) = changed.map(|it| (it.matcher, it.path)).unzip();
-        is_whole.then_some((matcher, Action::Forward { upstream, rewrite }))
+        let (upstream, path, keys) = forward(&url, &[], id, self.balancers, self.plan, ledger)?;
+        // A path in the URL would come before that of the request, and `keys` are about WebSocket.
+        if !path.trim_end_matches('/').is_empty() || !keys.is_empty() {
+            return None;
+        }
+        Some((matcher, Action::Forward { upstream, rewrite }))
     }
 }
 
@@ -338,12 +343,14 @@ struct GroupedTarget {
 impl GroupedTarget {
     /// Reads the target of an expression that changes paths; `None` if the front cannot change them in this way.
     fn new(expression: Expression, url: &str) -> Option<Self> {
-        let (scheme, rest) = url.split_once("://")?;
-        let at = rest.find('/').unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(at);
-        let is_sayable = !authority.contains('$') && !path.contains(['?', '#', '%', '*']);
+        let (scheme, behind) = url.split_once("://")?;
+        let authority_end = behind.find('/').unwrap_or(behind.len());
+        let (authority, path) = behind.split_at(authority_end);
+        if authority.contains('$') || path.contains(['?', '#', '%', '*']) {
+            return None;
+        }
         let rooted = if path.is_empty() { "/" } else { path };
-        let filled = expressions::path_with_groups(rooted, &expression).filter(|_| is_sayable)?;
+        let filled = expressions::path_with_groups(rooted, &expression)?;
         Some(Self {
             authority: format!("{scheme}://{authority}"),
             path: filled,
@@ -354,33 +361,44 @@ impl GroupedTarget {
 
 /// The URL without its path, if the target has each request's path unchanged; `None` if the path is changed.
 pub(crate) fn whole_path(expression: &str, url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let (authority, path) = match rest.find(['/', '$']) {
-        Some(at) => rest.split_at(at),
-        None => (rest, ""),
-    };
-    let whole = match path {
+    let (scheme, behind) = url.split_once("://")?;
+    let authority_end = behind.find(['/', '$']).unwrap_or(behind.len());
+    let (authority, path) = behind.split_at(authority_end);
+    let keeps_path = match path {
         "" | "/" | "$0" | "$&" => true,
-        path => path.strip_suffix("$1").is_some_and(|before| {
-            let expression = expression.strip_prefix('^').unwrap_or_default();
-            let (literal, group) = expression.split_once('(').unwrap_or_default();
-            let group = group.strip_suffix('$').unwrap_or(group);
-            let is_last = group
-                .strip_suffix(')')
-                .is_some_and(|it| !it.contains(['(', ')']));
-            is_last && literal.replace("\\.", ".") == before
-        }),
+        _ => match path.strip_suffix("$1") {
+            Some(before_group) => is_literal_and_group(expression, before_group),
+            None => false,
+        },
     };
-    whole.then(|| format!("{scheme}://{authority}"))
+    keeps_path.then(|| format!("{scheme}://{authority}"))
+}
+
+/// Whether an expression consists of `literal` at the beginning of the path, and one group for all that follows.
+fn is_literal_and_group(expression: &str, literal: &str) -> bool {
+    let Some((text, group)) = expression
+        .strip_prefix('^')
+        .and_then(|anchored| anchored.split_once('('))
+    else {
+        return false;
+    };
+    match group.strip_suffix('$').unwrap_or(group).strip_suffix(')') {
+        Some(inner) => !inner.contains(['(', ')']) && text.replace("\\.", ".") == literal,
+        None => false,
+    }
 }
 
 /// Whether the front can append the remaining path to the target. httpd appends it without adding or removing a
 /// slash.
 fn is_joined(path: &str, url: &str, id: Id, ledger: &mut Ledger) -> bool {
-    let authority = url.split_once("://").map_or(url, |it| it.1);
-    let target = authority.split_once('/').map(|it| it.1);
-    match (path.ends_with('/'), target) {
-        (true, Some(target)) if !target.is_empty() && !target.ends_with('/') => {
+    let behind_scheme = url.split_once("://").map_or(url, |(_, behind)| behind);
+    // Without its first slash; `None` if the URL has no path.
+    let target_path = behind_scheme.split_once('/').map(|(_, path)| path);
+    let target_has_slash = target_path.is_some_and(|it| it.ends_with('/'));
+    match (path.ends_with('/'), target_path) {
+        // The slash behind the host is the only one, and ends the target, too.
+        (_, Some("")) => {}
+        (true, Some(_)) if !target_has_slash => {
             let text = "one of path and target ends with a slash, and httpd puts none between the target and the rest of the \
                         path: end both with a slash";
             ledger.unmapped(id, text);
@@ -391,9 +409,9 @@ fn is_joined(path: &str, url: &str, id: Id, ledger: &mut Ledger) -> bool {
                         slash";
             ledger.note(id, text);
         }
-        (false, Some(target)) if !target.is_empty() && target.ends_with('/') => {
+        (false, Some(target_path)) if target_has_slash => {
             let text = format!(
-                "for `{path}` itself httpd asks for `/{target}`, the front without the last slash"
+                "for `{path}` itself httpd asks for `/{target_path}`, the front without the last slash"
             );
             ledger.note(id, text);
         }
@@ -405,28 +423,30 @@ fn is_joined(path: &str, url: &str, id: Id, ledger: &mut Ledger) -> bool {
 /// The paths that `ProxyPass /path` matches; if it ends with a slash, only those below it. `*` and `?` are no
 /// wildcards.
 pub(crate) fn prefix(path: &str) -> Matcher {
-    match path {
-        path if path.contains(['*', '?']) => {
-            let end = if path.ends_with('/') { "" } else { "(?:/|$)" };
-            let text = format!("^{}{end}", literal(path));
-            Matcher::Expression(translated(&text, false))
-        }
-        "/" => Matcher::everything(),
-        path if path.ends_with('/') => Matcher::pattern(&format!("{path}*")),
-        path => Matcher::prefix(path),
+    if path.contains(['*', '?']) {
+        // A pattern would take them for wildcards.
+        let end = if path.ends_with('/') { "" } else { "(?:/|$)" };
+        let text = format!("^{}{end}", literal(path));
+        Matcher::Expression(translated(&text, false))
+    } else if path == "/" {
+        Matcher::everything()
+    } else if path.ends_with('/') {
+        Matcher::pattern(&format!("{path}*"))
+    } else {
+        Matcher::prefix(path)
     }
 }
 
 /// The path that replaces the rule's path; `None` if both are the same.
 fn rewrite(path: &str, target: &str) -> Option<String> {
-    let (path, target) = (path.trim_end_matches('/'), target.trim_end_matches('/'));
-    (path != target).then(|| {
-        if target.is_empty() {
-            "/".to_owned()
-        } else {
-            target.to_owned()
-        }
-    })
+    let new_path = target.trim_end_matches('/');
+    if new_path == path.trim_end_matches('/') {
+        None
+    } else if new_path.is_empty() {
+        Some("/".to_owned())
+    } else {
+        Some(new_path.to_owned())
+    }
 }
 
 /// The upstream of a URL, the path in the URL, and keys for the route; `None` if the front cannot reach it.
@@ -496,11 +516,10 @@ fn forward(
 
 /// Converts a parameter of a balancer member or a single worker.
 fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledger) {
+    if time_key(key, value, keys) {
+        return;
+    }
     let mut set = |key: &str, value: String| drop(keys.insert(key.to_owned(), value));
-    let time = |unit: u64| match value.strip_suffix("ms") {
-        Some(digits) => number(digits).and_then(|it| duration(it, 1)),
-        None => number(value).and_then(|it| duration(it, unit)),
-    };
     match key {
         "route" => {
             set("jvm_route", quoted(value));
@@ -518,25 +537,7 @@ fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledg
         "redirect" => set("fallback", quoted(value)),
         "lbset" => set("distance", number(value).unwrap_or(0).min(1000).to_string()),
         "secret" => set("secret", value.to_owned()),
-        "timeout" => {
-            if let Some(time) = time(1000) {
-                set("first_byte_timeout", time.clone());
-                set("idle_body_timeout", time);
-            }
-        }
-        "connectiontimeout" => time(1000)
-            .into_iter()
-            .for_each(|it| set("connect_timeout", it)),
-        "ttl" => time(1000)
-            .into_iter()
-            .for_each(|it| set("idle_timeout", it)),
-        "acquire" => time(1).into_iter().for_each(|it| set("queue_timeout", it)),
-        "ping" => {
-            set("ping_after_idle", quoted("0s"));
-            time(1000)
-                .into_iter()
-                .for_each(|it| set("ping_timeout", it));
-        }
+
         "max" => {
             ledger.note(
                 id,
@@ -545,11 +546,12 @@ fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledg
         }
         "status" => {
             let flags = value.trim_start_matches(['+', '-']).to_ascii_uppercase();
-            match (value.starts_with('-'), flags.as_str()) {
-                (false, "D" | "S") => set("activation", quoted("stopped")),
-                (false, "N") => set("activation", quoted("drain")),
-                (false, "H") => set("distance", "100".to_owned()),
-                (true, _) => {}
+            match flags.as_str() {
+                _ if value.starts_with('-') => {}
+                "D" | "S" => set("activation", quoted("stopped")),
+                "N" => set("activation", quoted("drain")),
+                // A hot standby is the farthest member.
+                "H" => set("distance", "100".to_owned()),
                 _ => ledger.risk(id, format!("`status={value}` was not converted")),
             }
         }
@@ -561,6 +563,32 @@ fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledg
             format!("the parameter `{key}={value}` was not converted"),
         ),
     }
+}
+
+/// Converts a parameter that is a time; returns `false` if the parameter is no time.
+fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
+    const SECOND: u64 = 1_000;
+    let (usual_unit, own_keys): (u64, &[&str]) = match key {
+        "timeout" => (SECOND, &["first_byte_timeout", "idle_body_timeout"]),
+        "connectiontimeout" => (SECOND, &["connect_timeout"]),
+        "ttl" => (SECOND, &["idle_timeout"]),
+        "ping" => (SECOND, &["ping_timeout"]),
+        "acquire" => (1, &["queue_timeout"]),
+        _ => return false,
+    };
+    let (digits, unit) = match value.strip_suffix("ms") {
+        Some(digits) => (digits, 1),
+        None => (value, usual_unit),
+    };
+    if let Some(time) = number(digits).and_then(|count| duration(count, unit)) {
+        for own_key in own_keys {
+            keys.insert((*own_key).to_owned(), time.clone());
+        }
+    }
+    if key == "ping" {
+        keys.insert("ping_after_idle".to_owned(), quoted("0s"));
+    }
+    true
 }
 
 /// Converts a parameter of a balancer.
@@ -591,10 +619,8 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
             keys.insert("separator".to_owned(), quoted(text));
         }
         "nofailover" if value.eq_ignore_ascii_case("on") => {
-            upstream
-                .sticky
-                .get_or_insert_default()
-                .insert("force".to_owned(), "true".to_owned());
+            let keys = upstream.sticky.get_or_insert_default();
+            keys.insert("force".to_owned(), "true".to_owned());
         }
         "lbmethod" => {
             let policy = match value {
@@ -617,11 +643,8 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
                     "`failonstatus` 404 would send each page that is not there to every member",
                 );
             } else {
-                drop(
-                    upstream
-                        .keys
-                        .insert("retry_status".to_owned(), quoted_list(codes)),
-                );
+                let keys = &mut upstream.keys;
+                keys.insert("retry_status".to_owned(), quoted_list(codes));
             }
         }
         "nofailover" | "forcerecovery" | "growth" | "nonce" | "scolonpathdelim"

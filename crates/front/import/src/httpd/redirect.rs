@@ -11,7 +11,7 @@ use crate::httpd::proxy::{ProxyTargets, prefix};
 use crate::httpd::question_marks::with_refusal;
 use crate::httpd::tunnel::{TunnelRule, tunnel};
 use crate::httpd::variables::is_of;
-use crate::ledger::{Id, Ledger, Place};
+use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::methods::MethodGuard;
 use crate::plan::{Action, Rule, redirect_status};
@@ -40,39 +40,33 @@ pub(crate) fn aliases(
 ) -> (Vec<Rule>, Vec<(String, ServedDirectory)>) {
     let (mut rules, mut served) = (Vec::new(), Vec::new());
     for directive in directives {
-        let place = || ledger_place(ledger, directive);
+        let path = directive.word(0);
+        let place = ledger.place(directive.id);
+        let closed = |matcher: Matcher| Rule::new(Some(place), matcher, Action::Closed);
         match directive.name.as_str() {
             "alias" => {
-                let rule = Rule::new(Some(&place()), prefix(directive.word(0)), Action::Closed);
+                let rule = closed(prefix(path));
                 match site.alias(directive, ledger) {
                     Some(directory) => {
                         rules.push(directory.rule(rule));
-                        let path = directive.word(0).trim_end_matches('/');
-                        served.push((path.to_owned(), directory));
+                        served.push((path.trim_end_matches('/').to_owned(), directory));
                     }
                     None => rules.push(rule),
                 }
             }
             "scriptalias" | "wsgiscriptalias" => {
-                let rule = Rule::new(Some(&place()), prefix(directive.word(0)), Action::Closed);
+                rules.push(closed(prefix(path)));
                 ledger.unmapped(directive.id, "the old server runs these programs");
-                rules.push(rule);
             }
             "aliasmatch" | "scriptaliasmatch" | "wsgiscriptaliasmatch" => {
-                let place = place();
+                let set = expressions::paths(path, false);
+                rules.extend(set.matchers.into_iter().map(closed));
                 ledger.unmapped(directive.id, "the old server serves these files");
-                let set = expressions::paths(directive.word(0), false);
-                let closed = |it: &Matcher| Rule::new(Some(&place), it.clone(), Action::Closed);
-                rules.extend(set.matchers.iter().map(closed));
             }
             _ => {}
         }
     }
     (rules, served)
-}
-
-fn ledger_place(ledger: &Ledger, directive: &Directive) -> Place {
-    ledger.place(directive.id).clone()
 }
 
 /// The action of a `Redirect` without a path of its own, in a section such as `<Location>`: all requests of the
@@ -108,19 +102,17 @@ fn status(directive: &Directive) -> (Option<u16>, &[String]) {
         "redirecttemp" => return (Some(302), words),
         _ => {}
     }
-    let first = words
-        .first()
-        .map(|it| it.to_ascii_lowercase())
-        .unwrap_or_default();
-    let named = match first.as_str() {
+    let first_word = directive.word(0).to_ascii_lowercase();
+    let status = match first_word.as_str() {
         "permanent" => Some(301),
         "temp" => Some(302),
         "seeother" => Some(303),
         "gone" => Some(410),
         other => other.parse().ok().filter(|it| (200..600).contains(it)),
     };
-    match named {
-        Some(status) => (Some(status), &words[1..]),
+    match status {
+        Some(_) => (status, &words[1..]),
+        // The first word is no status, but the path.
         None => (Some(302), words),
     }
 }
@@ -170,17 +162,19 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     };
     let mut set = expressions::paths(expression, false);
     let target = words.get(1).map_or("", String::as_str);
-    let converted = if (300..400).contains(&status) {
-        action_of(target, status, &set.matchers)
-    } else {
-        Some(Action::Answer(status))
-    };
-    let mut action = converted.filter(|_| set.is_exact);
+    let mut action = None;
+    if set.is_exact {
+        action = if (300..400).contains(&status) {
+            action_of(target, status, &set.matchers)
+        } else {
+            Some(Action::Answer(status))
+        };
+    }
     if action.is_none()
-        && let Some((matcher, grouped)) = grouped(target, status, expression, false)
+        && let Some((matcher, redirect)) = grouped(target, status, expression, false)
     {
         set.matchers = vec![matcher];
-        action = Some(grouped);
+        action = Some(redirect);
     }
     match action {
         Some(_) => ledger.mapped(id),
@@ -196,24 +190,26 @@ fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
 
 /// A redirect to the result of a rewrite without groups; `None` if the front's redirect templates cannot express it.
 fn action_of(target: &str, status: u16, matchers: &[Matcher]) -> Option<Action> {
+    // Placeholders are written after the braces of the text are doubled.
     let marked = target
         .replace("%{HTTP_HOST}", HOST)
         .replace("%{SERVER_NAME}", HOST);
-    let ends = ["%{REQUEST_URI}", "/$1", "$1"];
-    let text = match ends.iter().find_map(|it| marked.strip_suffix(it)) {
-        Some(base) if matchers == [Matcher::everything()] => {
-            format!("{}\u{1}path_query", base.trim_end_matches('/'))
-        }
-        Some(_) => return None,
-        None => marked,
-    };
+    let whole_path = ["%{REQUEST_URI}", "/$1", "$1"];
+    let base = whole_path.iter().find_map(|it| marked.strip_suffix(it));
+    // Only for an expression of all paths, `$1` is the whole path.
+    if base.is_some() && matchers != [Matcher::everything()] {
+        return None;
+    }
+    let text = base.map_or(marked.as_str(), |base| base.trim_end_matches('/'));
     if text.contains(['$', '%']) {
         return None;
     }
-    let to = escaped(&text)
+    let mut to = escaped(text)
         .replace(CAPTURE, CAPTURED)
-        .replace(HOST, "{host}")
-        .replace("\u{1}path_query", "{path_query}");
+        .replace(HOST, "{host}");
+    if base.is_some() {
+        to.push_str("{path_query}");
+    }
     let status = redirect_status(status)?;
     is_target(&to).then_some(Action::Redirect { to, status })
 }
@@ -247,20 +243,19 @@ fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
+/// Whether the front can redirect to this text: a URL with a host, or a path.
 fn is_target(text: &str) -> bool {
-    let rest = text
+    let without_scheme = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
-    let starts = match rest {
-        Some(rest) => {
-            !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.starts_with("{path")
+    let has_valid_start = match without_scheme {
+        Some(url) => {
+            !url.is_empty() && !url.starts_with(['/', '?', '#']) && !url.starts_with("{path")
         }
         None => (text.starts_with('/') && !text.starts_with("/{")) || text.starts_with("{path"),
     };
-    starts
-        && text
-            .chars()
-            .all(|it| it.is_ascii_graphic() && !"\"<>\\^`|".contains(it))
+    let is_of_urls = |sign: char| sign.is_ascii_graphic() && !"\"<>\\^`|".contains(sign);
+    has_valid_start && text.chars().all(is_of_urls)
 }
 
 /// The route that a `RewriteRule` becomes.
@@ -310,12 +305,12 @@ pub(crate) fn rewrites<'d>(
             "rewriteengine" => ledger.mapped(directive.id),
             "rewritecond" => conditions.push(directive),
             "rewriterule" => {
-                let given = std::mem::take(&mut conditions);
+                let own_conditions = std::mem::take(&mut conditions);
                 if is_on {
-                    in_force.push((directive, given));
+                    in_force.push((directive, own_conditions));
                     continue;
                 }
-                for it in given.iter().chain([&directive]) {
+                for it in own_conditions.iter().chain([&directive]) {
                     ledger.dropped(it.id, "RewriteEngine is off");
                 }
             }
@@ -351,22 +346,23 @@ fn last_rewrite(
     if conditions.iter().any(is_joined) {
         return rewrite(directive, conditions, clients, targets, ledger);
     }
-    let mut left = Vec::new();
-    let mut others: Vec<&Directive> = Vec::new();
+    let place = ledger.place(directive.id).clone();
+    let mut rules = Vec::new();
+    let mut other_conditions: Vec<&Directive> = Vec::new();
     for condition in conditions {
-        match excepted(condition) {
-            Some(matchers) => {
-                ledger.mapped(condition.id);
-                left.extend(matchers);
-            }
-            None => others.push(condition),
+        let Some(matchers) = excepted(condition) else {
+            other_conditions.push(condition);
+            continue;
+        };
+        ledger.mapped(condition.id);
+        for matcher in matchers {
+            let pass = Rule::new(Some(&place), matcher, Action::Files);
+            rules.push(Rewrite::Pass(pass));
         }
     }
-    let place = ledger.place(directive.id).clone();
-    let pass = |it| Rewrite::Pass(Rule::new(Some(&place), it, Action::Files));
-    let passes: Vec<Rewrite> = left.into_iter().map(pass).collect();
-    let rules = rewrite(directive, &others, clients, targets, ledger);
-    passes.into_iter().chain(rules).collect()
+    let converted = rewrite(directive, &other_conditions, clients, targets, ledger);
+    rules.extend(converted);
+    rules
 }
 
 /// The paths that a condition such as `%{REQUEST_URI} !^/path/` excludes from a rule; `None` for other
@@ -380,17 +376,17 @@ fn excepted(condition: &Directive) -> Option<Vec<Matcher>> {
 
 /// All conditions of a rule as one; `[OR]` joins a condition with the next.
 fn all_of(conditions: &[&Directive], clients: Clients<'_>) -> Condition {
-    let mut parts: Vec<Condition> = Vec::new();
-    let mut open: Vec<Condition> = Vec::new();
-    for it in conditions {
-        open.push(condition(it, clients));
-        if !has_flag(&flags(it), "OR") {
-            parts.push(Condition::any(std::mem::take(&mut open)));
+    let mut groups: Vec<Condition> = Vec::new();
+    let mut alternatives: Vec<Condition> = Vec::new();
+    for directive in conditions {
+        alternatives.push(condition(directive, clients));
+        if !has_flag(&flags(directive), "OR") {
+            groups.push(Condition::any(std::mem::take(&mut alternatives)));
         }
     }
     // `[OR]` on the last condition has nothing to join: httpd then applies the rule whether this condition holds or
     // not.
-    Condition::all(parts)
+    Condition::all(groups)
 }
 
 /// The condition of a `RewriteCond`; [`Condition::Unsaid`] if the importer cannot convert it.
@@ -420,19 +416,18 @@ fn condition(directive: &Directive, clients: Clients<'_>) -> Condition {
 
 /// A condition on the host: a text after `=`, or a regular expression; `!` before either negates it.
 fn host_condition(test: &str, ports: &[Port]) -> Condition {
-    let (negated, test) = match test.strip_prefix('!') {
-        Some(test) => (true, test),
-        None => (false, test),
-    };
-    let condition = match test.strip_prefix('=') {
+    let positive = test.strip_prefix('!');
+    let plain_test = positive.unwrap_or(test);
+    let condition = match plain_test.strip_prefix('=') {
         // Every request that is served has a host.
         Some("" | "\"\"") => Condition::Never,
-        Some(text) if text.contains(':') => Condition::Unsaid,
-        Some(text) => Condition::Host(HostTest::Is(text.to_ascii_lowercase())),
-        None if test.starts_with(['<', '>', '-']) => Condition::Unsaid,
-        None => of_host(test, ports),
+        Some(host) if host.contains(':') => Condition::Unsaid,
+        Some(host) => Condition::Host(HostTest::Is(host.to_ascii_lowercase())),
+        // A comparison, or a test of a file.
+        None if plain_test.starts_with(['<', '>', '-']) => Condition::Unsaid,
+        None => of_host(plain_test, ports),
     };
-    condition.negated_if(negated)
+    condition.negated_if(positive.is_some())
 }
 
 /// The rules of one `RewriteRule` with its conditions.
@@ -449,7 +444,7 @@ fn rewrite(
     let condition = all_of(conditions, clients);
     let settled = condition.settled();
     let asks_host = settled == SettledCondition::Waits;
-    let (scheme, said) = match settled {
+    let (scheme, is_condition_known) = match settled {
         SettledCondition::Holds(only) => (only, true),
         SettledCondition::Waits => (None, true),
         SettledCondition::Unsaid => (None, false),
@@ -470,17 +465,12 @@ fn rewrite(
     let negated = expression.starts_with('!');
     let mut set = expressions::paths(expression.trim_start_matches('!'), has("NC"));
     let takes_away = takes_away(&flags);
-    let passes = |it: &str| matches!(it, "" | "L" | "END" | "NC" | "PT") || it.starts_with("E=");
-    if target == "-" && !takes_away && flags.split(',').all(passes) {
-        return pass(
-            directive,
-            conditions,
-            &set,
-            said && !negated && !asks_host,
-            scheme,
-            &flags,
-            ledger,
-        );
+    let changes_nothing =
+        |flag: &str| matches!(flag, "" | "L" | "END" | "NC" | "PT") || flag.starts_with("E=");
+    if target == "-" && !takes_away && flags.split(',').all(changes_nothing) {
+        let is_known = is_condition_known && set.is_exact && !negated && !asks_host;
+        let matchers = is_known.then_some(set.matchers);
+        return pass(directive, conditions, matchers, scheme, ledger);
     }
     let capture = conditions.last().and_then(|it| capture(it));
     let target = match &capture {
@@ -488,29 +478,31 @@ fn rewrite(
         None => target.to_owned(),
     };
     let converted = converted(directive, &target, &flags, &mut set, targets, ledger);
-    let action = converted.filter(|_| said && set.is_exact && !negated && !takes_away);
+    let is_known = is_condition_known && set.is_exact && !negated;
+    let action = converted.filter(|_| is_known && !takes_away);
     finish(directive.id, conditions, &flags, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
     let action = action.unwrap_or(Action::Closed);
+    // What a negated expression takes cannot be written, so the rule is for all paths.
     let matchers = if negated {
         vec![Matcher::everything()]
     } else {
         set.matchers
     };
-    let all = conditions.iter().chain([&directive]);
+    let directives = conditions.iter().chain([&directive]);
     let when = asks_host.then(|| {
         Box::new(When {
             condition,
-            ids: all.map(|it| it.id).collect(),
+            ids: directives.map(|it| it.id).collect(),
             capture: capture.filter(|_| target.contains(CAPTURE)),
         })
     });
-    let rule = |it: &Matcher| Rule {
-        scheme: if said { scheme } else { None },
+    let rule = |matcher: Matcher| Rule {
+        scheme,
         when: when.clone(),
-        ..Rule::new(Some(&place), it.clone(), action.clone())
+        ..Rule::new(Some(&place), matcher, action.clone())
     };
-    let rules = matchers.iter().map(rule).collect();
+    let rules = matchers.into_iter().map(rule).collect();
     with_refusal(rules).into_iter().map(Rewrite::Rule).collect()
 }
 
@@ -518,20 +510,19 @@ fn rewrite(
 /// separated by `,`.
 pub(super) fn flags(directive: &Directive) -> String {
     let text = directive.word(2).trim().trim_matches(['[', ']']);
-    let short = |flag: &str| {
+    let short_name = |name: &str| -> String {
+        let known = LONG_FLAGS.iter().find(|(long, _)| *long == name);
+        known.map_or(name, |(_, short)| short).to_owned()
+    };
+    let normalised = |flag: &str| {
         let upper = flag.trim().to_ascii_uppercase();
-        let (name, value) = match upper.split_once('=') {
-            Some((name, value)) => (name.trim_end(), Some(value)),
-            None => (upper.as_str(), None),
-        };
-        let found = LONG_FLAGS.iter().find(|it| it.0 == name);
-        let name = found.map_or(name, |it| it.1);
-        match value {
-            Some(value) => format!("{name}={value}"),
-            None => name.to_owned(),
+        match upper.split_once('=') {
+            Some((name, value)) => format!("{}={value}", short_name(name.trim_end())),
+            None => short_name(&upper),
         }
     };
-    text.split(',').map(short).collect::<Vec<_>>().join(",")
+    let flags: Vec<String> = text.split(',').map(normalised).collect();
+    flags.join(",")
 }
 
 /// Whether `flags`, as [`flags`] returns them, contain this flag without a value.
@@ -572,32 +563,37 @@ fn method_guard(
 /// The methods that a condition tests for, and whether it holds for all others. `None` for any other condition, and
 /// for one that holds for more methods than it names.
 fn tested_methods(condition: &Directive) -> Option<(Vec<String>, bool)> {
+    let flags = flags(condition);
     let test = condition.word(1);
-    let (is_for_others, test) = match test.strip_prefix('!') {
-        Some(test) => (true, test),
-        None => (false, test),
-    };
-    let list = match test.strip_prefix('=') {
+    let negated_test = test.strip_prefix('!');
+    let is_for_others = negated_test.is_some();
+    // Without regard to case, a condition holds for more methods; a negated one for fewer.
+    let has_plain_flags = flags.is_empty() || is_for_others && flags == "NC";
+    if condition.word(0) != "%{REQUEST_METHOD}" || !has_plain_flags {
+        return None;
+    }
+    let plain_test = negated_test.unwrap_or(test);
+    let list = match plain_test.strip_prefix('=') {
         Some(name) => name,
         None => {
-            let bound = test.strip_prefix('^')?;
+            let behind_start = plain_test.strip_prefix('^')?;
             // Without an end, the expression matches further methods, too. A negated condition then holds for fewer
             // methods than the route for all others refuses; any other condition would hold for more.
-            let whole = match bound.strip_suffix('$') {
-                None if is_for_others => bound,
-                whole => whole?,
+            let whole = match behind_start.strip_suffix('$') {
+                Some(whole) => whole,
+                None if is_for_others => behind_start,
+                None => return None,
             };
             let group = whole.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
-            let list = group.unwrap_or(whole);
             // Without a group, `^` and `$` apply only to the first and the last alternative.
-            (group.is_some() || !list.contains('|')).then_some(list)?
+            if group.is_none() && whole.contains('|') {
+                return None;
+            }
+            group.unwrap_or(whole)
         }
     };
-    let flags = flags(condition);
-    let is_sure = flags.is_empty() || is_for_others && flags == "NC";
     let methods = list.trim_start_matches("?:").split('|').map(str::to_owned);
-    (is_sure && condition.word(0) == "%{REQUEST_METHOD}")
-        .then(|| (methods.collect(), is_for_others))
+    Some((methods.collect(), is_for_others))
 }
 
 /// The action of a rule whose conditions hold; `None` if the front cannot do it. If it depends on groups of the
@@ -619,12 +615,12 @@ fn converted(
     }
     let ignores_case = has_flag(flags, "NC");
     let (matcher, action) = if has_flag(flags, "P") {
-        let is_plain = |it: &str| matches!(it, "P" | "L" | "END" | "NC" | "QSA");
-        let own = translated(expression, ignores_case);
-        let is_sayable = flags.split(',').all(is_plain);
-        let passed =
-            is_sayable.then(|| targets.rewritten(expression, own, target, directive.id, ledger));
-        passed.flatten()?
+        let is_plain = |flag: &str| matches!(flag, "P" | "L" | "END" | "NC" | "QSA");
+        if !flags.split(',').all(is_plain) {
+            return None;
+        }
+        let compiled = translated(expression, ignores_case);
+        targets.rewritten(expression, compiled, target, directive.id, ledger)?
     } else {
         let status = redirect_of(target, flags)?;
         let (matcher, action) = grouped(target, status, expression, ignores_case)?;
@@ -644,41 +640,39 @@ fn capture(condition: &Directive) -> Option<String> {
 }
 
 /// Converts a `RewriteRule` that changes no path (`-`): it ends the list of rules for its paths, or sets variables.
+/// `matchers` are its paths; `None` if the importer cannot tell for which requests it holds.
 fn pass(
     directive: &Directive,
     conditions: &[&Directive],
-    set: &PathSet,
-    said: bool,
+    matchers: Option<Vec<Matcher>>,
     scheme: Option<Scheme>,
-    flags: &str,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
-    let all = || conditions.iter().chain([&directive]);
-    let has = |flag: &str| has_flag(flags, flag);
-    let ends = has("L") || has("END");
+    let flags = flags(directive);
+    let ends_list = has_flag(&flags, "L") || has_flag(&flags, "END");
     if flags.contains("E=") {
         let text =
             "the variable that it sets by `E=` has no value here, for logs and applications alike";
         ledger.lost(directive.id, text);
     }
-    let asks_later_rules_too = ends && !(said && set.is_exact);
-    for it in all() {
-        if asks_later_rules_too {
-            let what = "the rule ends the list for some requests, which was not converted";
-            ledger.lost(it.id, what);
+    for it in conditions.iter().chain([&directive]) {
+        if ends_list && matchers.is_none() {
+            let text = "the rule ends the list for some requests, which was not converted";
+            ledger.lost(it.id, text);
         } else {
             ledger.mapped(it.id);
         }
     }
-    if !ends || !said || !set.is_exact {
+    if !ends_list {
         return Vec::new();
     }
-    let place = ledger.place(directive.id).clone();
-    let rule = |it: &Matcher| Rule {
+    let place = ledger.place(directive.id);
+    let rule = |matcher: Matcher| Rule {
         scheme,
-        ..Rule::new(Some(&place), it.clone(), Action::Files)
+        ..Rule::new(Some(place), matcher, Action::Files)
     };
-    set.matchers.iter().map(rule).map(Rewrite::Pass).collect()
+    let rules = matchers.into_iter().flatten().map(rule);
+    rules.map(Rewrite::Pass).collect()
 }
 
 /// The action of a rule that refuses, or redirects to a target without groups; `None` if the front cannot do it.
@@ -711,24 +705,24 @@ fn redirect_of(target: &str, flags: &str) -> Option<u16> {
 
 /// Why a `RewriteRule` with these flags was not converted.
 fn unsaid(flags: &str) -> &'static str {
-    let names = flags
-        .split(',')
-        .map(|it| it.split('=').next().unwrap_or(it));
-    let has = |all: &[&str]| names.clone().any(|it| all.contains(&it));
-    match () {
-        () if has(&["P"]) => {
-            "the importer cannot write this RewriteRule with [P] as a route with `upstream`"
-        }
-        () if has(&["F", "G"]) => "routes cannot say which requests this RewriteRule refuses",
-        () if has(&["CO"]) => "this RewriteRule sets a cookie ([CO]), and routes set none",
-        () if has(&["C"]) => {
-            "this RewriteRule is one of a chain ([C]), which routes cannot express"
-        }
-        () if has(&["E"]) => {
-            "this RewriteRule sets a variable ([E]) by which modules leave requests to others"
-        }
-        () if has(&["R"]) => "the front has no redirect that does the same as this RewriteRule",
-        () => "the front cannot change paths as this RewriteRule does",
+    let has = |name: &str| {
+        let mut names = flags.split(',').map(|flag| flag.split('=').next());
+        names.any(|it| it == Some(name))
+    };
+    if has("P") {
+        "the importer cannot write this RewriteRule with [P] as a route with `upstream`"
+    } else if has("F") || has("G") {
+        "routes cannot say which requests this RewriteRule refuses"
+    } else if has("CO") {
+        "this RewriteRule sets a cookie ([CO]), and routes set none"
+    } else if has("C") {
+        "this RewriteRule is one of a chain ([C]), which routes cannot express"
+    } else if has("E") {
+        "this RewriteRule sets a variable ([E]) by which modules leave requests to others"
+    } else if has("R") {
+        "the front has no redirect that does the same as this RewriteRule"
+    } else {
+        "the front cannot change paths as this RewriteRule does"
     }
 }
 

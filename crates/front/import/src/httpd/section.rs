@@ -30,11 +30,12 @@ pub(crate) fn overlay(
     };
     let inner = section.inside();
     ledger.begin();
-    let mut laid = SectionLayer {
+    let mut layer = SectionLayer {
         change: of_section(inner, ledger),
         guards: guards(inner, ledger),
         answer: answer(inner, plan, ledger),
     };
+    // To find out what the rules do takes long, so it is done only if it matters.
     let place_use = if judge::depends(inner, ledger) {
         use_by(rules, &matchers)
     } else {
@@ -42,32 +43,31 @@ pub(crate) fn overlay(
     };
     let judged = place_use.judge(inner, ledger);
     ledger.end();
-    laid.guards.add(judged);
-    if !is_exact {
-        laid.blur();
-    }
-    match (is_exact, laid.guards.is_some()) {
-        (true, _) => ledger.mapped(section.id),
-        (false, true) => {
+    layer.guards.add(judged);
+    if is_exact {
+        ledger.mapped(section.id);
+    } else {
+        layer.blur();
+        if layer.guards.is_some() {
             ledger.unmapped(section.id, "routes cannot express its regular expression");
+        } else {
+            let text =
+                "routes cannot express its regular expression, and its settings were left out";
+            ledger.risk(section.id, text);
         }
-        (false, false) => ledger.risk(
-            section.id,
-            "routes cannot express its regular expression, and its settings were left out",
-        ),
     }
-    if laid.guards.joined() == Access::Unsaid {
+    if layer.guards.joined() == Access::Unsaid {
         close_all([section], ledger);
     }
-    if laid.is_nothing() {
+    if layer.is_nothing() {
         return;
     }
     let place = ledger.place(section.id).clone();
-    let mut is_left = !is_exact;
+    let mut is_inexact = !is_exact;
     for matcher in &matchers {
-        is_left |= laid.lay(matcher, &place, rules);
+        is_inexact |= layer.lay(matcher, &place, rules);
     }
-    if is_left {
+    if is_inexact {
         ledger.address_guards.void(access::addresses(inner));
     }
 }
@@ -76,10 +76,10 @@ pub(crate) fn overlay(
 fn use_by(rules: &[Rule], matchers: &[Matcher]) -> PlaceUse {
     let mut place_use = PlaceUse::default();
     for rule in rules {
-        let own = rule.action.place_use();
-        let is_new = place_use.or(own) != place_use;
-        if is_new && matchers.iter().any(|it| it.overlaps(&rule.matcher)) {
-            place_use = place_use.or(own);
+        let with_rule = place_use.or(rule.action.place_use());
+        // Comparing the paths takes long.
+        if with_rule != place_use && matchers.iter().any(|it| it.overlaps(&rule.matcher)) {
+            place_use = with_rule;
         }
     }
     place_use
@@ -95,15 +95,14 @@ fn of_section(inner: &[Directive], ledger: &mut Ledger) -> SharedSettings {
 /// The part of a section's settings that may be applied to paths outside of it: fields that it sets are removed from
 /// requests, so that clients cannot set them.
 fn vague(settings: &SharedSettings) -> SharedSettings {
-    let mut left = Settings {
-        sent_host: settings
-            .sent_host
-            .as_ref()
-            .map(|_| fields::OWN_HOST.to_owned()),
-        ..Settings::default()
-    };
-    left.request_fields.take_all(&settings.request_fields);
-    left.into()
+    let mut applicable = Settings::default();
+    // Clients cannot choose the backend's own name either.
+    if settings.sent_host.is_some() {
+        applicable.sent_host = Some(fields::OWN_HOST.to_owned());
+    }
+    let fields = &mut applicable.request_fields;
+    fields.take_all(&settings.request_fields);
+    applicable.into()
 }
 
 /// Whether settings restrict clients, so that paths must be closed if the settings are lost: they ask for
@@ -120,22 +119,22 @@ pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
         let Action::Forward { upstream, .. } = &mut rule.action else {
             continue;
         };
-        let known = &plan.upstreams[*upstream];
-        let Some(host) = rule.settings.sent_host.clone() else {
+        let own = &plan.upstreams[*upstream];
+        let Some(sent_host) = &rule.settings.sent_host else {
             continue;
         };
-        if known.keys.contains_key("host") {
+        if own.keys.contains_key("host") {
             continue;
         }
         // A Unix socket has no host.
-        let is_socket = known.backends.iter().any(|it| it.url.contains("+unix:"));
-        let host = match host.as_str() {
-            fields::OWN_HOST if is_socket => "localhost",
-            host => host,
+        let has_socket = own.backends.iter().any(|it| it.url.contains("+unix:"));
+        let host = match sent_host.as_str() {
+            fields::OWN_HOST if has_socket => "localhost",
+            other => other,
         };
-        let mut called = known.clone();
-        called.keys.insert("host".to_owned(), quoted(host));
-        *upstream = plan.upstream(called);
+        let mut with_host = own.clone();
+        with_host.keys.insert("host".to_owned(), quoted(host));
+        *upstream = plan.upstream(with_host);
     }
 }
 
@@ -155,19 +154,23 @@ impl SectionLayer {
     /// Reduces the changes to those for paths of which only some belong to the section: its guards become unknown,
     /// the request fields that it names are removed, and all else stays.
     fn blur(&mut self) {
-        let is_guard = has_guard(&self.change);
-        let answers = self.answer.take().is_some();
+        let has_answer = self.answer.take().is_some();
+        let has_guarding_settings = has_guard(&self.change);
         self.change = vague(&self.change);
-        let authz = self.guards.authz.take().filter(|it| *it != Access::Open);
+        let authz = match self.guards.authz.take() {
+            None | Some(Access::Open) => None,
+            Some(_) => Some(Access::Unsaid),
+        };
         self.guards = Guards {
-            is_strange: self.guards.closes() || answers || is_guard,
-            authz: authz.map(|_| Access::Unsaid),
+            is_strange: self.guards.closes() || has_answer || has_guarding_settings,
+            authz,
             ..Guards::default()
         };
     }
 
     /// Applies the changes to one rule, all of whose paths belong to the section.
     fn over(&self, rule: &mut Rule) {
+        // The section's own list of types applies, or none.
         if self.change.keys.contains_key("compress") {
             rule.settings.keys.remove("compress_types");
         }
@@ -203,61 +206,55 @@ impl SectionLayer {
             rules.insert(at, whole);
             return false;
         }
-        let mut instead = self.instead(matcher, place);
-        let mut is_left = false;
+        // It comes before the first rule that is not divided.
+        let mut undivided = self.rule_for_undivided(matcher, place);
+        let mut has_undivided = false;
         let mut next = Vec::with_capacity(rules.len() + 1);
         for mut rule in rules.drain(..) {
             match rule.matcher.common(matcher) {
                 Common::Nothing => {}
-                Common::Set(set) if set == rule.matcher => self.over(&mut rule),
-                Common::Set(set) => {
-                    let mut changed = rule.narrowed(set);
+                Common::Set(common) if common == rule.matcher => self.over(&mut rule),
+                Common::Set(common) => {
+                    let mut changed = rule.narrowed(common);
                     self.over(&mut changed);
                     next.push(changed);
                 }
                 Common::Unsaid => {
-                    is_left = true;
+                    has_undivided = true;
                     rule.settings.merge(&vague(&self.change));
                     // httpd redirects before it asks access rules.
                     if !matches!(rule.action, Action::Redirect { .. }) || self.answer.is_some() {
-                        next.extend(instead.take());
+                        next.extend(undivided.take());
                     }
                 }
             }
             next.push(rule);
         }
         *rules = next;
-        is_left
+        has_undivided
     }
 
     /// One rule for all paths of the section, and its place among the rules. `None` if the rules that decide about
     /// these paths differ after the change, or if patterns can divide the paths of all of them.
     fn whole(&self, matcher: &Matcher, rules: &[Rule]) -> Option<(usize, Rule)> {
-        let mut found: Option<(usize, Rule)> = None;
-        let mut is_unsaid = false;
-        for (at, rule) in rules.iter().enumerate() {
+        let mut first: Option<(usize, Rule)> = None;
+        let mut has_undivided = false;
+        for (index, rule) in rules.iter().enumerate() {
             match rule.matcher.common(matcher) {
                 Common::Nothing => continue,
                 Common::Set(_) => {}
-                Common::Unsaid => is_unsaid = true,
+                Common::Unsaid => has_undivided = true,
             }
             let mut changed = rule.narrowed(matcher.clone());
             self.over(&mut changed);
-            let is_of_prefix = match &changed.action {
-                Action::Redirect { to, .. } => to.contains("{rest"),
-                other => other.rewrites(),
-            };
-            let is_alike = |it: &Rule| {
-                let is_plain = it.is_unconditional() && changed.is_unconditional() && !is_of_prefix;
-                is_plain && it.action == changed.action && it.settings == changed.settings
-            };
-            if found.as_ref().is_some_and(|it| !is_alike(&it.1)) {
-                return None;
-            }
             let is_last = rule.matcher.covers(matcher) && changed.is_unconditional();
-            found.get_or_insert((at, changed));
+            match &first {
+                Some((_, known)) if !does_same(known, &changed) => return None,
+                Some(_) => {}
+                None => first = Some((index, changed)),
+            }
             if is_last {
-                return found.filter(|_| is_unsaid);
+                return first.filter(|_| has_undivided);
             }
         }
         None
@@ -265,7 +262,7 @@ impl SectionLayer {
 
     /// A rule for all paths of the section, if they cannot be separated from others: it answers as the section does,
     /// or closes them. `None` if the section neither answers nor restricts.
-    fn instead(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
+    fn rule_for_undivided(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
         let closes = self.guards.closes() || has_guard(&self.change);
         let action = match (&self.answer, self.guards.joined()) {
             (Some(answer), Access::Open) => answer.clone(),
@@ -277,10 +274,21 @@ impl SectionLayer {
     }
 }
 
+/// Whether two rules for the same paths do the same with all requests. A part of a path that an action takes from its
+/// matcher may differ.
+fn does_same(one: &Rule, two: &Rule) -> bool {
+    let takes_from_path = match &two.action {
+        Action::Redirect { to, .. } => to.contains("{rest"),
+        other => other.rewrites(),
+    };
+    let is_plain = one.is_unconditional() && two.is_unconditional() && !takes_from_path;
+    is_plain && one.action == two.action && one.settings == two.settings
+}
+
 /// The guards of a section, including directives that the importer does not know.
 fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = access::of_section(inner, ledger);
-    let is_said = guards.joined() != Access::Unsaid;
+    let were_known = guards.joined() != Access::Unsaid;
     for directive in inner {
         let name = directive.name.as_str();
         let is_guard = name.starts_with("require") || access::is_limit(name);
@@ -313,7 +321,8 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
             guards.is_strange = true;
         }
     }
-    if is_said && guards.joined() == Access::Unsaid {
+    // `access` has noted them as written.
+    if were_known && guards.joined() == Access::Unsaid {
         ledger.address_guards.void(access::addresses(inner));
     }
     guards
@@ -330,24 +339,24 @@ pub(crate) fn skip_template(directive: &Directive, ledger: &mut Ledger) {
 /// The answer that a section gives itself: by its last redirect, which httpd sends before it runs any handler, or else
 /// by its last `SetHandler`.
 fn answer(inner: &[Directive], plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {
-    let mut found = None;
+    let mut answer = None;
     for directive in inner {
         if matches!(
             directive.name.as_str(),
             "redirect" | "redirectpermanent" | "redirecttemp" | "redirectmatch"
         ) {
-            found = Some(redirect::within(directive, ledger));
+            answer = Some(redirect::within(directive, ledger));
         }
     }
     let mut handlers = inner.iter().filter(|it| it.name == "sethandler").rev();
-    if found.is_none() {
-        found = set_handler(handlers.next()?, plan, ledger);
+    if answer.is_none() {
+        answer = set_handler(handlers.next()?, plan, ledger);
     }
     for unused in handlers {
         let text = "a redirect or a later `SetHandler` of this section takes its place";
         ledger.dropped(unused.id, text);
     }
-    found
+    answer
 }
 
 /// Applies `<Proxy>` sections to the rules that forward. `<Location>` sections are applied later and override them,
@@ -357,14 +366,15 @@ pub(crate) fn proxies<'d>(
     rules: &mut [Rule],
     ledger: &mut Ledger,
 ) {
-    let mut said = Guards::default();
+    let mut all_guards = Guards::default();
     let mut change = SharedSettings::default();
     let is_proxy = |it: &&Directive| matches!(it.name.as_str(), "proxy" | "proxymatch");
     for section in sections.into_iter().filter(is_proxy) {
         ledger.mapped(section.id);
         let inner = section.inside();
         ledger.begin();
-        let (mut guards, settings) = (guards(inner, ledger), of_section(inner, ledger));
+        let mut guards = guards(inner, ledger);
+        let settings = of_section(inner, ledger);
         let place_use = PlaceUse {
             forwards: true,
             ..PlaceUse::default()
@@ -372,7 +382,7 @@ pub(crate) fn proxies<'d>(
         guards.add(place_use.judge(inner, ledger));
         ledger.end();
         if matches!(section.words.last().map(String::as_str), Some("*" | ".*")) {
-            said.merge(guards);
+            all_guards.merge(guards);
             change.merge(&settings);
             continue;
         }
@@ -387,25 +397,26 @@ pub(crate) fn proxies<'d>(
             let text = "the importer cannot tell which backends it concerns";
             ledger.unmapped(section.id, text);
             ledger.address_guards.void_all();
-            said.is_strange = true;
+            all_guards.is_strange = true;
         }
     }
-    let is_forward = |it: &&mut Rule| matches!(it.action, Action::Forward { .. });
-    for rule in rules.iter_mut().filter(is_forward) {
-        rule.settings.merge(&change);
-        guard(rule, &said);
+    for rule in rules {
+        if matches!(rule.action, Action::Forward { .. }) {
+            rule.settings.merge(&change);
+            guard(rule, &all_guards);
+        }
     }
 }
 
 /// Adds the guards of `<Proxy>` to a rule, which may be closed already.
-fn guard(rule: &mut Rule, said: &Guards) {
+fn guard(rule: &mut Rule, guards: &Guards) {
     let settings = &mut rule.settings;
     let before = std::mem::take(&mut settings.access);
-    settings.access = access::both(before, said.authz.clone().unwrap_or_default());
-    settings.compat = said.compat.clone().unwrap_or_default();
-    settings.methods = said.methods.clone().unwrap_or_default();
-    settings.tls_only |= said.tls_only;
-    settings.is_strange |= said.is_strange;
+    settings.access = access::both(before, guards.authz.clone().unwrap_or_default());
+    settings.compat = guards.compat.clone().unwrap_or_default();
+    settings.methods = guards.methods.clone().unwrap_or_default();
+    settings.tls_only |= guards.tls_only;
+    settings.is_strange |= guards.is_strange;
 }
 
 /// Handles a section that is not about URL paths. If the importer does not convert its kind, all rules count as
@@ -422,14 +433,15 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
                 drop_all([section], text, ledger);
             }
         }
+        // `files` has handled it.
         "directory" | "directorymatch" | "files" | "filesmatch" => {}
         _ if section.inner.is_some() => {
             ledger.unmapped(section.id, "a section of this kind is not converted");
             part_all(inner, section.id, ledger);
             ledger.address_guards.void_all();
-            rules
-                .iter_mut()
-                .for_each(|it| it.settings.is_strange = true);
+            for rule in rules {
+                rule.settings.is_strange = true;
+            }
         }
         _ => {}
     }
@@ -444,51 +456,57 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
             let always = std::mem::take(&mut rule.settings.always_fields);
             rule.settings.response_fields.join(&always);
         }
-        let said = &rule.settings;
-        let has_one = said.compat == Access::Open && said.methods == Access::Open;
-        if !said.tls_only && !said.is_strange && has_one {
+        let has_only_authz = rule.settings.compat == Access::Open
+            && rule.settings.methods == Access::Open
+            && !rule.settings.tls_only
+            && !rule.settings.is_strange;
+        // `access` is complete. Settings that other rules share are not copied.
+        if has_only_authz {
             settled.push(rule);
             continue;
         }
         let settings = &mut *rule.settings;
-        let compat = std::mem::take(&mut settings.compat);
         let authz = std::mem::take(&mut settings.access);
-        let is_said = authz != Access::Unsaid || compat != Access::Open;
+        let compat = std::mem::take(&mut settings.compat);
+        let methods = std::mem::take(&mut settings.methods);
         let is_strange = std::mem::take(&mut settings.is_strange);
-        let others = access::both(compat, std::mem::take(&mut settings.methods));
-        settings.access = access::if_strange(is_strange, access::both(authz, others));
-        if is_said && settings.access == Access::Unsaid {
+        let tls_only = std::mem::take(&mut settings.tls_only);
+        // If `access` alone is already unknown, its address guards are void already.
+        let were_known = authz != Access::Unsaid || compat != Access::Open;
+        let joined = access::both(authz, access::both(compat, methods));
+        settings.access = access::if_strange(is_strange, joined);
+        if were_known && settings.access == Access::Unsaid {
             ledger.address_guards.void_all();
         }
-        let tls_only = std::mem::take(&mut settings.tls_only);
         if tls_only && rule.scheme != Some(Scheme::Https) {
-            let mut clear = rule.clone();
-            clear.scheme = Some(Scheme::Http);
-            let said = std::mem::take(&mut clear.settings.access);
-            clear.settings.access = access::both(said, Access::Nobody);
-            settled.push(clear);
+            let mut over_http = rule.clone();
+            over_http.scheme = Some(Scheme::Http);
+            let access = std::mem::take(&mut over_http.settings.access);
+            over_http.settings.access = access::both(access, Access::Nobody);
+            settled.push(over_http);
         }
         settled.push(rule);
     }
     *rules = settled.into_iter().flat_map(by_methods).collect();
 }
 
-/// Divides a rule that lets in only some methods: into one for these methods, and one for all others.
-fn by_methods(rule: Rule) -> Vec<Rule> {
+/// Divides a rule that lets in only some methods: into one for the methods that it names, and one for all others.
+fn by_methods(mut rule: Rule) -> Vec<Rule> {
     let Access::Methods { names, except } = &rule.settings.access else {
         return vec![rule];
     };
-    let with = |methods: &[String], is_open: bool| {
-        let mut rule = rule.clone();
-        rule.methods = methods.to_vec();
-        rule.settings.access = if is_open {
-            Access::Open
-        } else {
-            Access::Nobody
-        };
-        rule
+    let (of_named, of_others) = if *except {
+        (Access::Nobody, Access::Open)
+    } else {
+        (Access::Open, Access::Nobody)
     };
-    vec![with(names, !except), with(&[], *except)]
+    let mut named = rule.clone();
+    named.methods.clone_from(names);
+    named.settings.access = of_named;
+    // It comes after the other one, so it needs no methods.
+    rule.methods.clear();
+    rule.settings.access = of_others;
+    vec![named, rule]
 }
 
 /// The paths of a `<Location>`, and whether they are exactly these: a prefix of whole segments. For a path with
@@ -500,17 +518,18 @@ fn location(path: &str) -> (Vec<Matcher>, bool) {
     if let Some(matcher) = expressions::of_wildcards(path) {
         return (vec![matcher], true);
     }
+    // Each `[…]` becomes a `*`.
     let mut pattern = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some(start) = rest.find('[') {
-        let Some(end) = rest[start..].find(']') else {
+    let mut unread = path;
+    while let Some(start) = unread.find('[') {
+        let Some(length) = unread[start..].find(']') else {
             break;
         };
-        pattern.push_str(&rest[..start]);
+        pattern.push_str(&unread[..start]);
         pattern.push('*');
-        rest = &rest[start + end + 1..];
+        unread = &unread[start + length + 1..];
     }
-    pattern.push_str(rest);
+    pattern.push_str(unread);
     (vec![Matcher::pattern(&pattern.replace('[', "*"))], false)
 }
 
@@ -526,6 +545,7 @@ fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> O
             plan.has_status = true;
             Some(Action::Answer(404))
         }
+        // It takes back the handler of an outer section.
         "None" | "none" => None,
         _ => {
             ledger.unmapped(directive.id, "the front has no such handler");

@@ -11,44 +11,55 @@ use crate::plan::{Access, Action, Rule};
 /// `AllowEncodedSlashes` allows them. If `MergeSlashes` is off and a rule names several slashes in a row, the server
 /// is closed.
 pub(super) fn guard(site: Site<'_>, rules: &mut Vec<Rule>, ledger: &mut Ledger) {
-    let merge = site
-        .find("mergeslashes")
-        .filter(|it| it.word(0).eq_ignore_ascii_case("off"));
-    if let Some(merge) = merge
-        && rules.iter().any(|it| it.matcher.names_slashes())
+    if let Some(merge) = site.find("mergeslashes")
+        && merge.word(0).eq_ignore_ascii_case("off")
+        && rules.iter().any(|rule| rule.matcher.names_slashes())
     {
         ledger.unmapped(merge.id, MERGED);
-        let all = rules.iter_mut();
-        all.for_each(|it| it.settings.access = Access::Unsaid);
+        for rule in rules.iter_mut() {
+            rule.settings.access = Access::Unsaid;
+        }
     }
-    for name in ["allowencodedslashes", "mergeslashes"] {
-        let all = site.all().filter(|it| it.name == name);
-        all.for_each(|it| ledger.dropped_if_open(it.id, "the written routes treat slashes so"));
+    for directive in site.all() {
+        if matches!(
+            directive.name.as_str(),
+            "allowencodedslashes" | "mergeslashes"
+        ) {
+            ledger.dropped_if_open(directive.id, "the written routes treat slashes so");
+        }
     }
-    if allows_escaped(site) || gives_nothing(rules) {
+    // Escaped slashes matter only where a path leads to a backend or to a file.
+    if allows_escaped(site) || answers_all_itself(rules) {
         return;
     }
     let escaped = Matcher::Expression(translated(ESCAPED_SLASH, false));
-    let mut rule = Rule::new(None, escaped, Action::Answer(404));
+    let mut refusal = Rule::new(None, escaped, Action::Answer(404));
+    // httpd adds the fields of the whole server to this answer, too; the last rule has no others.
     if let Some(last) = rules.last() {
-        rule.settings.response_fields = last.settings.response_fields.clone();
+        refusal.settings.response_fields = last.settings.response_fields.clone();
     }
-    rules.insert(0, rule);
+    rules.insert(0, refusal);
 }
 
 /// Whether a server takes paths with an escaped slash. A virtual host does not inherit `AllowEncodedSlashes`.
 fn allows_escaped(site: Site<'_>) -> bool {
-    let mut own = site.inner.iter().rev();
-    let last = own.find(|it| it.name == "allowencodedslashes");
-    last.is_some_and(|it| !it.word(0).eq_ignore_ascii_case("off"))
+    let mut from_last = site.inner.iter().rev();
+    match from_last.find(|it| it.name == "allowencodedslashes") {
+        Some(last) => !last.word(0).eq_ignore_ascii_case("off"),
+        None => false,
+    }
 }
 
 /// Whether all requests are redirected or answered by the server itself.
-fn gives_nothing(rules: &[Rule]) -> bool {
-    let is_last = |it: &&Rule| it.is_unconditional() && it.matcher == Matcher::everything();
-    let end = rules.iter().position(|it| is_last(&it));
-    let asked = &rules[..end.map_or(rules.len(), |it| it + 1)];
-    asked
-        .iter()
-        .all(|it| it.action.place_use() == PlaceUse::default())
+fn answers_all_itself(rules: &[Rule]) -> bool {
+    for rule in rules {
+        if rule.action.place_use() != PlaceUse::default() {
+            return false;
+        }
+        // No request reaches the rules behind this one.
+        if rule.is_unconditional() && rule.matcher == Matcher::everything() {
+            return true;
+        }
+    }
+    true
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::httpd::modules::{Modules, guards_of};
-use crate::ledger::{Id, Ledger, Place};
+use crate::ledger::{Id, Ledger};
 use crate::read::httpd::{Node, parse};
 
 /// The state of the expansion of one configuration.
@@ -57,22 +57,20 @@ impl Expansion<'_> {
         in_force: bool,
         found: &mut Vec<Directive>,
     ) -> Result<(), ImportError> {
-        let place = Place {
-            file: std::sync::Arc::clone(&text.name),
-            line: node.line,
-        };
         let name = node.name.to_ascii_lowercase();
         let server = if name.starts_with("jk") {
             "mod_jk"
         } else {
             "httpd"
         };
+        let place = text.place(node.line);
         let id = self.ledger.enter(server, &node.name, &place);
         if !in_force {
             self.ledger.dropped(id, "its section is not in force");
             self.nodes(node.inner.unwrap_or_default(), text, false)?;
             return Ok(());
         }
+        // Their `%{…}` and groups may look like variables of the file.
         let keeps_variables = matches!(
             name.as_str(),
             "logformat" | "customlog" | "rewriterule" | "rewritecond"
@@ -90,9 +88,9 @@ impl Expansion<'_> {
             }
             "define" => {
                 self.ledger.mapped(id);
+                let variable = words.first().cloned().unwrap_or_default();
                 let value = words.get(1).cloned().unwrap_or_default();
-                let name = words.first().cloned().unwrap_or_default();
-                self.defines.insert(name, value);
+                self.defines.insert(variable, value);
             }
             "serverroot" => {
                 self.ledger.mapped(id);
@@ -100,9 +98,9 @@ impl Expansion<'_> {
             }
             "ifmodule" | "ifdefine" | "ifversion" => {
                 self.ledger.mapped(id);
-                let inner = node.inner.unwrap_or_default();
                 let holds = self.holds(&name, &words);
-                let inside = self.nodes(inner, text, holds != Some(false))?;
+                let may_hold = holds != Some(false);
+                let inside = self.nodes(node.inner.unwrap_or_default(), text, may_hold)?;
                 found.extend(match holds {
                     Some(_) => inside,
                     None => guards_of(inside, self.ledger),
@@ -129,30 +127,20 @@ impl Expansion<'_> {
     /// Whether the condition of a section such as `<IfModule>` holds, for httpd 2.4; `None` if that is not known.
     /// A module of which nothing is known counts as loaded.
     fn holds(&self, name: &str, words: &[String]) -> Option<bool> {
-        let first = words.first().map_or("", String::as_str);
-        let (negated, first) = match first.strip_prefix('!') {
-            Some(rest) => (true, rest),
-            None => (false, first),
-        };
+        let test = words.first().map_or("", String::as_str);
+        let negated_test = test.strip_prefix('!');
+        let is_negated = negated_test.is_some();
+        let subject = negated_test.unwrap_or(test);
         let holds = match name {
-            "ifdefine" => self.defines.contains_key(first),
-            "ifversion" => {
-                let version = words.last().map_or("", String::as_str);
-                let newer = version.starts_with("2.4")
-                    || version.starts_with("2.2")
-                    || version.starts_with("2.0");
-                match first {
-                    "<" | "<=" => !newer,
-                    "=" | "==" | "~" => version.starts_with("2.4"),
-                    _ => newer,
-                }
-            }
-            _ => match self.modules.has(first) {
-                None if negated => return None,
-                known => known.unwrap_or(true),
+            "ifdefine" => self.defines.contains_key(subject),
+            "ifversion" => is_of_version(subject, words.last().map_or("", String::as_str)),
+            _ => match self.modules.has(subject) {
+                Some(is_loaded) => is_loaded,
+                None if is_negated => return None,
+                None => true,
             },
         };
-        Some(holds != negated)
+        Some(holds != is_negated)
     }
 
     /// The directives of the files that an `Include` names.
@@ -170,16 +158,16 @@ impl Expansion<'_> {
         let paths = self.paths(pattern, text);
         if paths.is_empty() {
             self.modules.miss_file();
-        }
-        let may_be_missing = is_optional && self.has_directory(pattern, text)
-            || HARMLESS.iter().any(|it| pattern.ends_with(it));
-        if paths.is_empty() && !may_be_missing {
-            found.push(Directive::missing(pattern, id, self.ledger));
+            let is_known_to_be_empty = is_optional && self.has_directory(pattern, text);
+            let is_harmless = HARMLESS.iter().any(|ending| pattern.ends_with(ending));
+            if !is_known_to_be_empty && !is_harmless {
+                found.push(Directive::missing(pattern, id, self.ledger));
+            }
         }
         for path in paths {
-            let text = self.budget.read(self.files, &path)?;
+            let included = self.budget.read(self.files, &path)?;
             self.depth += 1;
-            found.extend(self.file(&text)?);
+            found.extend(self.file(&included)?);
             self.depth -= 1;
         }
         Ok(())
@@ -187,19 +175,23 @@ impl Expansion<'_> {
 
     /// The files that a path in a directive names; it may be a pattern.
     pub(crate) fn paths(&self, pattern: &str, text: &Text) -> Vec<PathBuf> {
-        let rooted = self.rooted(pattern, text);
-        let mut found = rooted
-            .iter()
-            .map(|it| self.files.matching(&it.to_string_lossy()));
-        found.find(|it| !it.is_empty()).unwrap_or_default()
+        for path in self.rooted(pattern, text) {
+            let matching = self.files.matching(&path.to_string_lossy());
+            if !matching.is_empty() {
+                return matching;
+            }
+        }
+        Vec::new()
     }
 
     /// Whether the directory of a pattern exists here. If not, it is unknown which files the source has there.
     fn has_directory(&self, pattern: &str, text: &Text) -> bool {
         self.rooted(pattern, text).iter().any(|path| {
-            let is_plain = |it: &&Path| !it.to_string_lossy().contains(['*', '?', '[']);
-            let above = path.ancestors().skip(1).find(is_plain);
-            above.is_some_and(|it| self.files.names(it).is_some())
+            let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?', '[']);
+            match path.ancestors().skip(1).find(is_plain) {
+                Some(directory) => self.files.names(directory).is_some(),
+                None => false,
+            }
         })
     }
 
@@ -208,9 +200,9 @@ impl Expansion<'_> {
         if Path::new(pattern).is_absolute() {
             return vec![PathBuf::from(pattern)];
         }
-        let roots = self.server_root.as_deref().into_iter();
-        let all = roots.chain(text.path.parent());
-        all.map(|it| it.join(pattern)).collect()
+        let server_root = self.server_root.as_deref().into_iter();
+        let directories = server_root.chain(text.path.parent());
+        directories.map(|it| it.join(pattern)).collect()
     }
 
     /// A word with its variables filled in. A variable without a value is reported as a risk, and replaced by a host
@@ -218,33 +210,37 @@ impl Expansion<'_> {
     fn filled(&mut self, word: &str, id: Id) -> String {
         let mut text = word.to_owned();
         for _ in 0..VARIABLES_MAX {
-            let found = ["${", "{{"]
-                .iter()
-                .filter_map(|it| Some((text.find(it)?, *it)))
+            // `{{name}}` is a placeholder of a template.
+            let openings = ["${", "{{"].into_iter();
+            let first = openings
+                .filter_map(|opening| Some((text.find(opening)?, opening)))
                 .min();
-            let Some((start, sign)) = found else { break };
-            let close = if sign == "${" { "}" } else { "}}" };
-            let Some(length) = text[start..].find(close) else {
+            let Some((start, opening)) = first else { break };
+            let closing = if opening == "${" { "}" } else { "}}" };
+            let name_start = start + opening.len();
+            let Some(length) = text[start..].find(closing) else {
                 break;
             };
-            let end = start + length + close.len();
-            let name = text[start + 2..start + length].trim().to_owned();
-            let known = match sign {
-                "${" => self
-                    .defines
-                    .get(&name)
-                    .or_else(|| self.environment.get(&name))
-                    .cloned()
-                    .or_else(|| self.files.variable(&name)),
+            let name_end = start + length;
+            let name = text[name_start..name_end].trim().to_owned();
+            let known = match opening {
+                "${" => self.variable(&name),
                 _ => None,
             };
             let value = known.unwrap_or_else(|| self.placeholder(&name, id));
             if text.len() + value.len() > WORD_MAX {
                 break;
             }
-            text.replace_range(start..end, &value);
+            text.replace_range(start..name_end + closing.len(), &value);
         }
         text
+    }
+
+    /// The value of a variable of the file or of the environment.
+    fn variable(&self, name: &str) -> Option<String> {
+        let environment = &self.environment;
+        let of_files = self.defines.get(name).or_else(|| environment.get(name));
+        of_files.cloned().or_else(|| self.files.variable(name))
     }
 
     /// A host name that does not resolve, in place of a variable without a value.
@@ -262,16 +258,38 @@ impl Expansion<'_> {
 
 /// The variables of the file `envvars` next to a configuration, or in the directory above it, as on a Debian.
 pub(crate) fn environment(files: &dyn Files, beside: &Path) -> HashMap<String, String> {
-    let mut found = beside.ancestors().skip(1).take(2);
-    let file = found.find_map(|it| files.read(&it.join("envvars")).ok());
-    let text = String::from_utf8_lossy(&file.unwrap_or_default()).into_owned();
-    let set = |line: &str| {
-        let (name, value) = line.trim().strip_prefix("export ")?.split_once('=')?;
-        // `SUFFIX` is empty for the first of several instances, which is assumed here.
-        let value = value.trim_matches(['"', '\'']).replace("$SUFFIX", "");
-        (!value.contains(['$', '`'])).then(|| (name.to_owned(), value))
+    let mut directories = beside.ancestors().skip(1).take(2);
+    let Some(file) = directories.find_map(|it| files.read(&it.join("envvars")).ok()) else {
+        return HashMap::new();
     };
-    text.lines().filter_map(set).collect()
+    let text = String::from_utf8_lossy(&file);
+    let mut variables = HashMap::new();
+    for line in text.lines() {
+        if let Some(assignment) = line.trim().strip_prefix("export ")
+            && let Some((name, quoted_value)) = assignment.split_once('=')
+        {
+            // `SUFFIX` is empty for the first of several instances, which is assumed here.
+            let value = quoted_value
+                .trim_matches(['"', '\''])
+                .replace("$SUFFIX", "");
+            // Only a shell knows the value of what begins with these signs.
+            if !value.contains(['$', '`']) {
+                variables.insert(name.to_owned(), value);
+            }
+        }
+    }
+    variables
+}
+
+/// Whether httpd 2.4 passes a comparison with a version. Of `version`, only these releases are distinguished.
+fn is_of_version(comparison: &str, version: &str) -> bool {
+    let is_2_4 = version.starts_with("2.4");
+    let is_2_4_or_older = is_2_4 || version.starts_with("2.2") || version.starts_with("2.0");
+    match comparison {
+        "<" | "<=" => !is_2_4_or_older,
+        "=" | "==" | "~" => is_2_4,
+        _ => is_2_4_or_older,
+    }
 }
 
 /// Included files of distributions that restrict no access, so that they may be missing.

@@ -36,30 +36,30 @@ pub(crate) fn open_tunnels(
 impl TunnelRule {
     /// Sets `upgrade` on those rules that forward to the same backend with the same paths.
     fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
-        let (mut opened, mut left) = (false, false);
+        let mut has_tunnel = false;
+        let mut misses_some = false;
         for rule in rules {
             let Action::Forward { upstream, rewrite } = &rule.action else {
                 continue;
             };
             let mut members = plan.upstreams[*upstream].backends.iter();
-            let is_own = members.all(|it| it.url == self.url);
-            let is_whole = self.matchers.iter().any(|it| it.covers(&rule.matcher));
-            let keeps = |path: &String| rule.action.keeps_path(path);
-            let is_same = match (rewrite, &rule.matcher) {
+            let is_same_backend = members.all(|it| it.url == self.url);
+            let takes_all_paths = self.matchers.iter().any(|it| it.covers(&rule.matcher));
+            let keeps_paths = match (rewrite, &rule.matcher) {
                 (None, _) => true,
-                (_, Matcher::Prefix(path)) => keeps(path),
+                (Some(_), Matcher::Prefix(path)) => rule.action.keeps_path(path),
                 _ => false,
             };
-            if is_own && is_whole && is_same {
-                opened = true;
-                let upgrade = quoted("websocket");
-                rule.settings.keys.insert("upgrade".to_owned(), upgrade);
+            if is_same_backend && takes_all_paths && keeps_paths {
+                has_tunnel = true;
+                let keys = &mut rule.settings.keys;
+                keys.insert("upgrade".to_owned(), quoted("websocket"));
             } else {
-                left |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher));
+                misses_some |= self.matchers.iter().any(|it| it.overlaps(&rule.matcher));
             }
         }
         for &id in &self.ids {
-            if opened && !left {
+            if has_tunnel && !misses_some {
                 ledger.mapped(id);
             } else {
                 ledger.lost(
@@ -74,24 +74,24 @@ impl TunnelRule {
 /// The rule as one that passes on WebSocket handshakes; `None` if it does anything else.
 pub(super) fn tunnel(directive: &Directive, conditions: &[&Directive]) -> Option<TunnelRule> {
     let (expression, target) = (directive.word(0), directive.word(1));
-    let url = Target::new(&tunnel_authority(expression, target)?)?;
+    let backend = Target::new(&tunnel_authority(expression, target)?)?;
     let flags = flags(directive);
-    let is_plain = flags.split(',').all(|it| matches!(it, "P" | "L" | "NC"));
+    let has_plain_flags = flags.split(',').all(|it| matches!(it, "P" | "L" | "NC"));
+    let asks_upgrade = |it: &&Directive| it.word(0).eq_ignore_ascii_case("%{HTTP:Upgrade}");
+    let is_for_handshakes =
+        conditions.iter().any(asks_upgrade) && conditions.iter().all(|it| is_handshake(it));
     let set = expressions::paths(expression, false);
-    let all = conditions.iter().all(|it| is_handshake(it));
-    let asks = conditions
-        .iter()
-        .any(|it| it.word(0).eq_ignore_ascii_case("%{HTTP:Upgrade}"));
-    (url.is_tunnel && url.path.is_empty() && is_plain && set.is_exact && all && asks).then(|| {
-        TunnelRule {
-            ids: conditions
-                .iter()
-                .map(|it| it.id)
-                .chain([directive.id])
-                .collect(),
-            matchers: set.matchers,
-            url: url.url,
-        }
+    if !backend.is_tunnel || !backend.path.is_empty() {
+        return None;
+    }
+    if !has_plain_flags || !is_for_handshakes || !set.is_exact {
+        return None;
+    }
+    let directives = conditions.iter().chain([&directive]);
+    Some(TunnelRule {
+        ids: directives.map(|it| it.id).collect(),
+        matchers: set.matchers,
+        url: backend.url,
     })
 }
 
@@ -109,13 +109,14 @@ fn tunnel_authority(expression: &str, target: &str) -> Option<String> {
 
 /// Whether a condition holds for WebSocket handshakes.
 fn is_handshake(condition: &Directive) -> bool {
-    let test = condition.word(1).to_ascii_lowercase();
-    let word: String = test.chars().filter(char::is_ascii_alphabetic).collect();
     let expected = match condition.word(0).to_ascii_lowercase().as_str() {
         "%{http:upgrade}" => "websocket",
         "%{http:connection}" => "upgrade",
         _ => return false,
     };
-    let is_plain = matches!(flags(condition).as_str(), "" | "NC");
-    word == expected && !test.starts_with('!') && is_plain
+    // The test may be `=websocket`, or an expression such as `^WebSocket$`.
+    let test = condition.word(1).to_ascii_lowercase();
+    let word: String = test.chars().filter(char::is_ascii_alphabetic).collect();
+    let has_plain_flags = matches!(flags(condition).as_str(), "" | "NC");
+    word == expected && !test.starts_with('!') && has_plain_flags
 }

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use crate::common_settings::REPLACE_ERRORS;
 use crate::files::Text;
 use crate::index::below;
-use crate::ledger::{Id, Ledger, Place, Weight};
+use crate::ledger::{Id, Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, first_match, split};
 use crate::read::properties;
-use crate::toml_text::quoted;
+use crate::toml_text::{inline_table, quoted};
 
 /// Where a mount is written; the first in this list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,28 +42,24 @@ pub(crate) struct Mount {
 pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
     let mut mounts = Vec::new();
     for property in properties::parse(&text.text) {
-        let place = Place {
-            file: std::sync::Arc::clone(&text.name),
-            line: property.line,
-        };
+        let place = text.place(property.line);
         let id = ledger.enter("mod_jk", "uriworkermap", &place);
-        let disabled = property.name.starts_with('-') || property.name.starts_with("!-");
-        if disabled {
+        if property.name.starts_with('-') || property.name.starts_with("!-") {
             ledger.dropped(id, "it is switched off by its `-`");
             continue;
         }
         let mut parts = property.value.split(';').map(str::trim);
         let worker = parts.next().unwrap_or_default().to_owned();
-        let pairs = parts.filter(|it| !it.is_empty()).map(|it| {
-            let (name, value) = it.split_once('=').unwrap_or((it, "1"));
-            (name.trim().to_owned(), value.trim().to_owned())
-        });
-        let extensions: Vec<_> = pairs.collect();
-        let (pattern, excludes) = match property.name.strip_prefix('!') {
+        let mut extensions: Vec<(String, String)> = Vec::new();
+        for extension in parts.filter(|part| !part.is_empty()) {
+            let (name, value) = extension.split_once('=').unwrap_or((extension, "1"));
+            extensions.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+        let (written, excludes) = match property.name.strip_prefix('!') {
             Some(pattern) => (pattern.trim(), true),
             None => (property.name.as_str(), false),
         };
-        add(&mut mounts, pattern, |pattern| Mount {
+        add(&mut mounts, written, |pattern| Mount {
             pattern,
             written: String::new(),
             worker: worker.clone(),
@@ -76,16 +72,19 @@ pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
     mounts
 }
 
-/// Adds a mount; a written pattern `X|Y` adds the patterns `X` and `XY`.
+/// Adds the mounts of a written pattern; `X|Y` stands for the patterns `X` and `XY`. `mount` makes the mount of a
+/// pattern.
 pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String) -> Mount) {
     let patterns = match written.split_once('|') {
-        Some((first, rest)) => vec![first.to_owned(), format!("{first}{rest}")],
+        Some((first, appended)) => vec![first.to_owned(), format!("{first}{appended}")],
         None => vec![written.to_owned()],
     };
-    mounts.extend(patterns.into_iter().map(|pattern| Mount {
-        written: written.to_owned(),
-        ..mount(pattern)
-    }));
+    for pattern in patterns {
+        mounts.push(Mount {
+            written: written.to_owned(),
+            ..mount(pattern)
+        });
+    }
 }
 
 /// The mounts that apply: of several that are written alike, the last one applies, at the place of the first.
@@ -93,17 +92,17 @@ pub(crate) fn add(mounts: &mut Vec<Mount>, written: &str, mount: impl Fn(String)
 /// mod_jk stores mounts by their written text, and splits `X|Y` into two only afterwards.
 fn last_ones<'m>(mounts: &'m [Mount], excludes: bool, ledger: &mut Ledger) -> Vec<&'m Mount> {
     let mut kept: Vec<&Mount> = Vec::new();
-    let mut at: HashMap<(Source, &str, &str), usize> = HashMap::new();
-    for mount in mounts.iter().filter(|it| it.excludes == excludes) {
+    let mut indices: HashMap<(Source, &str, &str), usize> = HashMap::new();
+    for mount in mounts.iter().filter(|mount| mount.excludes == excludes) {
         let key = (mount.source, mount.written.as_str(), mount.pattern.as_str());
-        match at.get(&key) {
-            Some(&known) => {
+        match indices.get(&key) {
+            Some(&index) => {
                 let text = "the same pattern stands again further down, and only that line counts";
-                ledger.dropped(kept[known].id, text);
-                kept[known] = mount;
+                ledger.dropped(kept[index].id, text);
+                kept[index] = mount;
             }
             None => {
-                at.insert(key, kept.len());
+                indices.insert(key, kept.len());
                 kept.push(mount);
             }
         }
@@ -119,13 +118,14 @@ pub(crate) fn rules(
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
     let mut sorted = last_ones(mounts, false, ledger);
-    let rank = |it: &&Mount| {
-        let slashes = it.pattern.matches('/').count();
-        (std::cmp::Reverse((slashes, it.pattern.len())), it.source)
+    let rank = |mount: &&Mount| {
+        let slashes = mount.pattern.matches('/').count();
+        let length = mount.pattern.len();
+        (std::cmp::Reverse((slashes, length)), mount.source)
     };
     sorted.sort_by_key(rank);
-    let mut rules: Vec<(&Mount, Vec<Rule>)> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut mount_rules: Vec<(&Mount, Vec<Rule>)> = Vec::new();
+    let mut upstreams: HashMap<String, usize> = HashMap::new();
     for mount in sorted {
         if !mount.pattern.starts_with('/') {
             ledger.dropped(
@@ -134,44 +134,47 @@ pub(crate) fn rules(
             );
             continue;
         }
-        rules.push((mount, vec![rule(mount, &mut known, workers, plan, ledger)]));
+        let rule = rule(mount, &mut upstreams, workers, plan, ledger);
+        mount_rules.push((mount, vec![rule]));
     }
     for exclusion in last_ones(mounts, true, ledger) {
-        exclude(exclusion, &mut rules, ledger);
+        exclude(exclusion, &mut mount_rules, ledger);
     }
-    let mut rules: Vec<Rule> = rules.into_iter().flat_map(|it| it.1).collect();
+    let mut rules: Vec<Rule> = mount_rules
+        .into_iter()
+        .flat_map(|(_, rules)| rules)
+        .collect();
     join_prefixes(&mut rules, ledger);
     rules
 }
 
-/// Applies an exclusion (`!/path` or `JkUnMount`) to the rules of the worker's mounts.
-fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Ledger) {
+/// Applies an exclusion (`!/path` or `JkUnMount`) to the rules of the worker's mounts. A rule whose paths no pattern can
+/// divide is closed.
+fn exclude(exclusion: &Mount, mount_rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Ledger) {
     let matcher = Matcher::pattern(&exclusion.pattern);
-    let all = exclusion.worker == "*";
-    let mut unsaid = false;
-    for (_, rules) in rules
-        .iter_mut()
-        .filter(|(it, _)| all || it.worker == exclusion.worker)
-    {
-        let before = rules
+    let of_all_workers = exclusion.worker == "*";
+    let place = ledger.place(exclusion.id).clone();
+    let leave_to_httpd = |rule: &mut Rule| {
+        rule.action = Action::Files;
+        rule.settings.keys.clear();
+        rule.place = Some(place.clone());
+    };
+    let close = |rule: &mut Rule| rule.settings.access = Access::Unsaid;
+    let closed_count = |rules: &[Rule]| {
+        let closed = rules
             .iter()
-            .filter(|it| it.settings.access == Access::Unsaid)
-            .count();
-        let leave = |rule: &mut Rule| {
-            rule.action = Action::Files;
-            rule.settings.keys.clear();
-            rule.place = Some(ledger.place(exclusion.id).clone());
-        };
-        split(rules, &matcher, leave, |rule| {
-            rule.settings.access = Access::Unsaid;
-        });
-        unsaid |= rules
-            .iter()
-            .filter(|it| it.settings.access == Access::Unsaid)
-            .count()
-            > before;
+            .filter(|it| it.settings.access == Access::Unsaid);
+        closed.count()
+    };
+    let mut is_any_closed = false;
+    for (mount, rules) in mount_rules {
+        if of_all_workers || mount.worker == exclusion.worker {
+            let count_before = closed_count(rules);
+            split(rules, &matcher, &leave_to_httpd, close);
+            is_any_closed |= closed_count(rules) > count_before;
+        }
     }
-    if unsaid {
+    if is_any_closed {
         ledger.unmapped(
             exclusion.id,
             "patterns cannot separate its paths from those of a mount",
@@ -184,7 +187,7 @@ fn exclude(exclusion: &Mount, rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Le
 /// The rule of a mount. Paths that mod_jk would not serve are answered 404.
 fn rule(
     mount: &Mount,
-    known: &mut HashMap<String, usize>,
+    upstreams: &mut HashMap<String, usize>,
     workers: &mut Workers,
     plan: &mut Plan,
     ledger: &mut Ledger,
@@ -217,12 +220,12 @@ fn rule(
             return Rule::new(Some(&place), matcher, Action::Closed);
         }
         Kind::Ajp | Kind::Balancer => {
-            let upstream = match known.get(&mount.worker) {
-                Some(&upstream) => upstream,
+            let upstream = match upstreams.get(&mount.worker) {
+                Some(&known) => known,
                 None => {
-                    let upstream = plan.upstream(workers.upstream(&mount.worker, ledger));
-                    known.insert(mount.worker.clone(), upstream);
-                    upstream
+                    let added = plan.upstream(workers.upstream(&mount.worker, ledger));
+                    upstreams.insert(mount.worker.clone(), added);
+                    added
                 }
             };
             Action::Forward {
@@ -244,19 +247,18 @@ fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger)
     let settings = &mut rule.settings;
     match name {
         "reply_timeout" => {
-            let time = number(value).and_then(|it| duration(it, 1));
-            let time = time.unwrap_or_else(|| quoted("24h"));
+            let limit = number(value).and_then(|it| duration(it, 1));
+            // Zero stands for no limit; this is the longest time that a key can have.
+            let time = limit.unwrap_or_else(|| quoted("24h"));
             let keys = &mut settings.keys;
             keys.insert("first_byte_timeout".to_owned(), time.clone());
             keys.insert("idle_body_timeout".to_owned(), time);
         }
-        "sticky_ignore" | "stateless" => {
-            if value != "0" {
-                settings
-                    .keys
-                    .insert("sticky".to_owned(), "false".to_owned());
-            }
+        "sticky_ignore" | "stateless" if value != "0" => {
+            let keys = &mut settings.keys;
+            keys.insert("sticky".to_owned(), "false".to_owned());
         }
+        "sticky_ignore" | "stateless" => {}
         "use_server_errors" => match number(value) {
             Some(from @ 400..600) => {
                 let pages = &mut settings.pages;
@@ -274,22 +276,12 @@ fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger)
             } else {
                 "stopped"
             };
-            let members = value.split([',', ' ']).filter(|it| !it.is_empty());
-            let pairs: Vec<String> = members
-                .map(|it| format!("{} = {}", quoted(it), quoted(state)))
-                .collect();
-            if settings
-                .keys
-                .insert(
-                    "activation".to_owned(),
-                    format!("{{ {} }}", pairs.join(", ")),
-                )
-                .is_some()
-            {
-                ledger.risk(
-                    id,
-                    "of `disabled` and `stopped` in one rule only the last was converted",
-                );
+            let members = value.split([',', ' ']).filter(|member| !member.is_empty());
+            let activation = inline_table(members.map(|it| (quoted(it), quoted(state))));
+            let keys = &mut settings.keys;
+            if keys.insert("activation".to_owned(), activation).is_some() {
+                let text = "of `disabled` and `stopped` in one rule only the last was converted";
+                ledger.risk(id, text);
             }
         }
         _ => ledger.risk(id, format!("`;{name}` of a rule was not converted")),
@@ -301,10 +293,11 @@ fn extend(rule: &mut Rule, name: &str, value: &str, id: Id, ledger: &mut Ledger)
 pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
     let before = std::mem::take(rules);
     let index = first_match(&before);
-    let mut gone = vec![false; before.len()];
+    // Rules that became parts of a prefix.
+    let mut merged = vec![false; before.len()];
     let mut joined: Vec<Rule> = Vec::with_capacity(before.len());
     for (at, rule) in before.iter().enumerate() {
-        if gone[at] {
+        if merged[at] {
             continue;
         }
         let path = match &rule.matcher {
@@ -315,52 +308,50 @@ pub(crate) fn join_prefixes(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
             joined.push(rule.clone());
             continue;
         };
-        let prefix = Rule {
-            matcher: Matcher::Prefix(path.to_owned()),
-            ..rule.clone()
+        // Earlier rules with a condition stay before the prefix, and decide in any case.
+        let counts = |other: usize| {
+            let is_left = !merged[other];
+            is_left && (other > at || before[other].is_unconditional())
         };
-        // An earlier rule decides although it has a condition.
-        let counts = |it: usize| !gone[it] && (it > at || before[it].is_unconditional());
-        let decides = index.find(path, counts);
-        match decides.map(|it| (it, &before[it])) {
-            Some((other, own))
-                if own.is_unconditional()
-                    && own.action == rule.action
-                    && (own.matcher == Matcher::Exact(path.to_owned())
-                        || !own.action.rewrites())
-                    && own.settings == rule.settings =>
-            {
-                // A rule that comes first stays, but the prefix then does not include its path.
-                gone[other] |= other > at && own.matcher == Matcher::Exact(path.to_owned());
-                joined.push(prefix);
+        // The rules that decide about `/app`: those with a condition, up to the first without one.
+        let mut deciding: Vec<usize> = Vec::new();
+        let mut is_decided = false;
+        while !is_decided
+            && let Some(next) = index.find(path, |it| counts(it) && !deciding.contains(&it))
+        {
+            deciding.push(next);
+            is_decided = before[next].is_unconditional();
+        }
+        let exact_path = Matcher::Exact(path.to_owned());
+        match deciding[..] {
+            [only] if is_decided && is_part_of_prefix(&before[only], rule, &exact_path) => {
+                // An earlier rule stays, and decides about its path before the prefix.
+                merged[only] |= only > at && before[only].matcher == exact_path;
             }
-            decides => {
+            _ => {
                 // Exact paths come before all others, in mod_jk and in the front.
-                let mut found: Vec<usize> = decides.map(|it| it.0).into_iter().collect();
-                while let Some(&last) = found.last()
-                    && !before[last].is_unconditional()
-                {
-                    let is_new = |it: usize| counts(it) && !found.contains(&it);
-                    let Some(next) = index.find(path, is_new) else {
-                        break;
-                    };
-                    found.push(next);
-                }
-                let exact = |it: &usize| before[*it].narrowed(Matcher::Exact(path.to_owned()));
-                joined.extend(found.iter().map(exact));
-                let is_said = found
-                    .last()
-                    .is_some_and(|it| before[*it].is_unconditional());
-                if !is_said {
+                let narrowed = |&other: &usize| before[other].narrowed(exact_path.clone());
+                joined.extend(deciding.iter().map(narrowed));
+                if !is_decided {
                     let text =
                         format!("{path}/* does not match {path} in the source; here it does");
                     ledger.say(Weight::Note, rule.place.clone(), text);
                 }
-                joined.push(prefix);
             }
         }
+        joined.push(Rule {
+            matcher: Matcher::Prefix(path.to_owned()),
+            ..rule.clone()
+        });
     }
     *rules = joined;
+}
+
+/// Whether a rule for `/app` does the same as the rule for `/app/*`.
+fn is_part_of_prefix(rule: &Rule, below: &Rule, exact_path: &Matcher) -> bool {
+    // A rewrite of a wider rule gives `/app` another path.
+    let rewrites_same = rule.matcher == *exact_path || !rule.action.rewrites();
+    rewrites_same && rule.action == below.action && rule.settings == below.settings
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::{Files, Text};
-use crate::ledger::{Id, Ledger, Place};
+use crate::ledger::{Id, Ledger};
 use crate::plan::{Backend, Keys, Upstream};
 use crate::read::properties;
 use crate::toml_text::{quoted, quoted_list};
@@ -39,12 +39,8 @@ impl Workers {
     /// Adds the properties of a file.
     pub(crate) fn add(&mut self, text: &Text, ledger: &mut Ledger, files: &dyn Files) {
         for property in properties::parse(&text.text) {
-            let place = Place {
-                file: std::sync::Arc::clone(&text.name),
-                line: property.line,
-            };
             let short = property.name.rsplit('.').next().unwrap_or_default();
-            let id = ledger.enter("mod_jk", short, &place);
+            let id = ledger.enter("mod_jk", short, &text.place(property.line));
             self.set(&property.name, &property.value, id, ledger, files);
         }
     }
@@ -58,53 +54,54 @@ impl Workers {
         ledger: &mut Ledger,
         files: &dyn Files,
     ) {
-        let value = self.filled(value, files);
-        if value.contains("$(") {
-            ledger.risk(id, format!("`{value}` has a variable that is not set"));
+        let filled = self.filled(value, files);
+        if filled.contains("$(") {
+            ledger.risk(id, format!("`{filled}` has a variable that is not set"));
         }
-        let items = || value.split([',', ' ', '\t']).filter(|it| !it.is_empty());
         if name == "worker.list" {
-            self.list.extend(items().map(str::to_owned));
+            self.list.extend(items(&filled).map(str::to_owned));
             self.listed.resize(self.list.len(), id);
             return ledger.mapped(id);
         }
-        let parts = name
-            .strip_prefix("worker.")
-            .and_then(|rest| rest.rsplit_once('.'));
-        let Some((worker, key)) = parts else {
+        let worker_and_key = match name.strip_prefix("worker.") {
+            Some(of_worker) => of_worker.rsplit_once('.'),
+            None => None,
+        };
+        let Some((worker, key)) = worker_and_key else {
             let reason = match name {
                 "worker.maintain" => "the front checks connections each second",
                 _ => "it is a variable, or sets nothing for a worker",
             };
             ledger.dropped(id, reason);
-            self.properties.insert(name.to_owned(), (value, id));
+            self.properties.insert(name.to_owned(), (filled, id));
             return;
         };
-        if key == "mount" {
-            for pattern in items() {
-                self.mounts
-                    .push((pattern.to_owned(), worker.to_owned(), id));
+        match key {
+            "mount" => {
+                for pattern in items(&filled) {
+                    self.mounts
+                        .push((pattern.to_owned(), worker.to_owned(), id));
+                }
             }
-            return;
+            "balance_workers" | "balanced_workers" => self.add_members(worker, filled, id, ledger),
+            _ => {
+                let before = self.properties.insert(name.to_owned(), (filled, id));
+                if let Some((_, earlier_id)) = before {
+                    ledger.dropped(earlier_id, "it is set again further down");
+                }
+            }
         }
-        let members = matches!(key, "balance_workers" | "balanced_workers");
-        let name = if members {
-            format!("worker.{worker}.balance_workers")
-        } else {
-            name.to_owned()
-        };
-        let value = match self.properties.get(&name) {
-            Some((known, before)) if members => {
-                ledger.mapped(*before);
-                format!("{known},{value}")
-            }
-            Some((_, before)) => {
-                ledger.dropped(*before, "it is set again further down");
-                value
-            }
-            None => value,
-        };
-        self.properties.insert(name, (value, id));
+    }
+
+    /// Adds members to a balancer. Those of several lines count together.
+    fn add_members(&mut self, balancer: &str, members: String, id: Id, ledger: &mut Ledger) {
+        let name = format!("worker.{balancer}.balance_workers");
+        let mut all_members = members;
+        if let Some((earlier, earlier_id)) = self.properties.get(&name) {
+            ledger.mapped(*earlier_id);
+            all_members = format!("{earlier},{all_members}");
+        }
+        self.properties.insert(name, (all_members, id));
     }
 
     /// A value with its variables `$(name)` filled in, from properties and the environment.
@@ -115,15 +112,17 @@ impl Workers {
             let Some(length) = text[start..].find(')') else {
                 break;
             };
-            let name = &text[start + 2..start + length];
-            let known = self.properties.get(name).map(|it| it.0.clone());
-            let Some(known) = known.or_else(|| files.variable(name)) else {
-                break;
+            let end = start + length;
+            let name = &text[start + "$(".len()..end];
+            let property = match self.properties.get(name) {
+                Some((value, _)) => Some(value.clone()),
+                None => files.variable(name),
             };
-            if text.len() + known.len() > VALUE_MAX {
+            let Some(filling) = property else { break };
+            if text.len() + filling.len() > VALUE_MAX {
                 break;
             }
-            text.replace_range(start..=start + length, &known);
+            text.replace_range(start..=end, &filling);
         }
         text
     }
@@ -166,19 +165,16 @@ impl Workers {
 
     /// The kind of a worker; `ajp13` if it has no `type`.
     pub(crate) fn kind(&self, worker: &str) -> Kind {
-        let default = ["ajp13".to_owned()];
-        let list = if self.list.is_empty() {
-            &default[..]
-        } else {
-            &self.list
+        // Without a list, mod_jk has one worker of this name.
+        let is_listed = match &self.list[..] {
+            [] => worker == "ajp13",
+            list => list.iter().any(|listed| listed == worker),
         };
-        if !list.iter().any(|it| it == worker) {
+        if !is_listed {
             return Kind::Unlisted;
         }
-        let kind = self
-            .property(worker, "type")
-            .map_or("ajp13", |it| it.0.as_str());
-        match kind {
+        let worker_type = self.property(worker, "type");
+        match worker_type.map_or("ajp13", |(value, _)| value.as_str()) {
             "ajp13" | "ajp14" => Kind::Ajp,
             "lb" => Kind::Balancer,
             "status" => Kind::Status,
@@ -252,21 +248,17 @@ impl Workers {
             upstream.backends.push(nobody());
             return;
         };
-        let mut seen = BTreeSet::new();
-        for member in members.split([',', ' ', '\t']).filter(|it| !it.is_empty()) {
-            if !seen.insert(member.to_owned()) {
+        let mut added = BTreeSet::new();
+        for member in items(&members) {
+            if !added.insert(member) {
                 continue;
             }
             self.claim(member, ledger);
-            if !self
-                .properties
-                .keys()
-                .any(|it| it.starts_with(&format!("worker.{member}.")))
-            {
-                ledger.risk(
-                    id,
-                    format!("the member {member} is not defined; mod_jk asks localhost:8009"),
-                );
+            let prefix = format!("worker.{member}.");
+            if !self.properties.keys().any(|it| it.starts_with(&prefix)) {
+                let text =
+                    format!("the member {member} is not defined; mod_jk asks localhost:8009");
+                ledger.risk(id, text);
             }
             let mut backend = self.backend(member, upstream, ledger);
             backend.keys.insert("name".to_owned(), quoted(member));
@@ -283,28 +275,27 @@ impl Workers {
     fn backend(&self, worker: &str, upstream: &mut Upstream, ledger: &mut Ledger) -> Backend {
         let mut backend = Backend::default();
         let (mut host, mut port) = ("localhost".to_owned(), "8009".to_owned());
+        // `port` comes after `host`, and replaces the port in it.
         for (key, value, id) in self.of(worker) {
-            match key.as_str() {
-                "host" => {
-                    ledger.mapped(id);
-                    backend
-                        .place
-                        .get_or_insert_with(|| ledger.place(id).clone());
-                    match value.rsplit_once(':') {
-                        Some((name, digits)) if number(digits).is_some() && !name.contains(':') => {
-                            (host, port) = (name.to_owned(), digits.to_owned());
-                        }
-                        _ => host = value,
-                    }
+            let is_address = matches!(key.as_str(), "host" | "port");
+            if !is_address {
+                backend_key(&key, &value, id, &mut backend.keys, upstream, ledger);
+                continue;
+            }
+            ledger.mapped(id);
+            backend
+                .place
+                .get_or_insert_with(|| ledger.place(id).clone());
+            if key == "port" {
+                port = value;
+                continue;
+            }
+            match value.rsplit_once(':') {
+                // With more than one colon, it is an address of IPv6.
+                Some((name, digits)) if number(digits).is_some() && !name.contains(':') => {
+                    (host, port) = (name.to_owned(), digits.to_owned());
                 }
-                "port" => {
-                    ledger.mapped(id);
-                    backend
-                        .place
-                        .get_or_insert_with(|| ledger.place(id).clone());
-                    port = value;
-                }
-                _ => backend_key(&key, &value, id, &mut backend.keys, upstream, ledger),
+                _ => host = value,
             }
         }
         backend.url = url(&host, &port).unwrap_or_else(|| {
@@ -335,17 +326,15 @@ impl Workers {
 /// Reports members with the same route, and removes the route of the later ones. mod_jk refuses to start with such
 /// a configuration.
 fn same_routes(upstream: &mut Upstream, id: Id, ledger: &mut Ledger) {
-    let mut seen = BTreeSet::new();
+    let mut routes = BTreeSet::new();
     for backend in &mut upstream.backends {
-        let route = backend
-            .keys
-            .get("jvm_route")
-            .or_else(|| backend.keys.get("name"));
+        let keys = &mut backend.keys;
+        let route = keys.get("jvm_route").or_else(|| keys.get("name"));
         if let Some(route) = route.cloned()
-            && !seen.insert(route.clone())
+            && !routes.insert(route.clone())
         {
             ledger.risk(id, format!("two members have the route {route}"));
-            backend.keys.remove("jvm_route");
+            keys.remove("jvm_route");
         }
     }
 }
@@ -380,15 +369,12 @@ pub(crate) fn hoist(upstream: &mut Upstream) {
         return;
     };
     for (key, value) in first {
-        let shared = upstream
-            .backends
-            .iter()
-            .all(|it| it.keys.get(&key) == Some(&value));
-        if shared && !OF_ONE.contains(&key.as_str()) {
-            upstream
-                .backends
-                .iter_mut()
-                .for_each(|it| drop(it.keys.remove(&key)));
+        let mut backends = upstream.backends.iter();
+        let is_common = backends.all(|backend| backend.keys.get(&key) == Some(&value));
+        if is_common && !OF_ONE.contains(&key.as_str()) {
+            for backend in &mut upstream.backends {
+                backend.keys.remove(&key);
+            }
             upstream.keys.insert(key, value);
         }
     }
@@ -398,15 +384,18 @@ pub(crate) fn hoist(upstream: &mut Upstream) {
 pub(crate) fn url(host: &str, port: &str) -> Option<String> {
     let port = number(port).filter(|it| (1..=65535).contains(it))?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let host = if bare.contains(':') {
-        format!("[{bare}]")
+    let url = if bare.contains(':') {
+        format!("ajp://[{bare}]:{port}")
     } else {
-        bare.to_owned()
+        format!("ajp://{bare}:{port}")
     };
-    let text = format!("ajp://{host}:{port}");
-    catamaran_config::parse_upstream_url(&text)
-        .is_ok()
-        .then_some(text)
+    catamaran_config::parse_upstream_url(&url).ok()?;
+    Some(url)
+}
+
+/// The items of a list in a value.
+fn items(value: &str) -> impl Iterator<Item = &str> {
+    value.split([',', ' ', '\t']).filter(|it| !it.is_empty())
 }
 
 /// A number as mod_jk reads it: digits, perhaps followed by `k` or `m`. Further characters are ignored.
@@ -436,7 +425,8 @@ pub(crate) fn duration(value: u64, unit: u64) -> Option<String> {
 
 /// Converts a property of a balancer.
 fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
-    let mut sticky = |key: &str, text: String| {
+    // Without sticky sessions, the other properties about them do nothing.
+    let mut set_sticky = |key: &str, text: String| {
         if let Some(keys) = &mut upstream.sticky {
             keys.insert(key.to_owned(), text);
         }
@@ -444,26 +434,26 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
     match key {
         "sticky_session" if !is_true(value) => upstream.sticky = None,
         "sticky_session" | "type" | "reference" => {}
-        "sticky_session_force" => sticky("force", is_true(value).to_string()),
-        "session_cookie" => sticky("cookies", quoted(value)),
-        "session_path" => sticky("parameters", quoted(value.trim_start_matches(';'))),
-        "set_session_cookie" if is_true(value) => sticky("set_cookie", quoted("ROUTEID")),
-        "session_cookie_path" => sticky("cookie_path", quoted(value)),
-        "method" => match value.chars().next() {
-            Some('B' | 'b') => {
-                upstream
-                    .keys
-                    .insert("policy".to_owned(), quoted("least-in-flight"));
+        "sticky_session_force" => set_sticky("force", is_true(value).to_string()),
+        "session_cookie" => set_sticky("cookies", quoted(value)),
+        "session_path" => set_sticky("parameters", quoted(value.trim_start_matches(';'))),
+        "set_session_cookie" if is_true(value) => set_sticky("set_cookie", quoted("ROUTEID")),
+        "session_cookie_path" => set_sticky("cookie_path", quoted(value)),
+        "method" => {
+            let policy = match value.chars().next() {
+                Some('B' | 'b') => Some("least-in-flight"),
+                Some('T' | 't') => Some("traffic"),
+                Some('R' | 'r') => None,
+                _ => {
+                    let text = "`method` S and N count sessions; here requests count (round-robin)";
+                    ledger.note(id, text);
+                    None
+                }
+            };
+            if let Some(policy) = policy {
+                upstream.keys.insert("policy".to_owned(), quoted(policy));
             }
-            Some('T' | 't') => {
-                upstream.keys.insert("policy".to_owned(), quoted("traffic"));
-            }
-            Some('R' | 'r') => {}
-            _ => ledger.note(
-                id,
-                "`method` S and N count sessions; here requests count (round-robin)",
-            ),
-        },
+        }
         "retries" | "lb_retries" => retries(value, id, upstream, ledger),
         "recovery_options" => recovery_options(value, upstream),
         "secret" => drop(upstream.keys.insert("secret".to_owned(), value.to_owned())),
@@ -475,9 +465,10 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
 /// Converts `retries` of a balancer.
 fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     match number(value) {
-        Some(tries) => {
-            let further = tries.saturating_sub(1).min(20).to_string();
-            upstream.keys.insert("retries".to_owned(), further);
+        // mod_jk counts the first attempt, too; the front counts only the repeated ones, and accepts up to 20.
+        Some(attempts) => {
+            let repeated = attempts.saturating_sub(1).min(20).to_string();
+            upstream.keys.insert("retries".to_owned(), repeated);
             ledger.mapped(id);
         }
         None => ledger.risk(id, format!("`{value}` is no number")),
@@ -489,12 +480,10 @@ fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
 fn recovery_options(value: &str, upstream: &mut Upstream) {
     let options = number(value).unwrap_or(0);
     if options & 1 != 0 {
-        let again = if options & (8 | 16) == 8 | 16 {
-            "safe"
-        } else {
-            "none"
-        };
-        upstream.keys.insert("retry_sent".to_owned(), quoted(again));
+        let repeats_head_and_get = options & (8 | 16) == 8 | 16;
+        let methods = if repeats_head_and_get { "safe" } else { "none" };
+        let keys = &mut upstream.keys;
+        keys.insert("retry_sent".to_owned(), quoted(methods));
     }
 }
 
@@ -553,24 +542,23 @@ fn backend_key(
 
 /// Converts a property that is a time; returns `false` if the property is no time.
 fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
-    let seconds = matches!(
-        key,
-        "socket_timeout" | "connection_pool_timeout" | "cache_timeout"
-    );
-    let time = number(value).and_then(|it| duration(it, if seconds { 1000 } else { 1 }));
-    let ours: &[&str] = match key {
-        "socket_timeout" | "reply_timeout" => &["first_byte_timeout", "idle_body_timeout"],
-        "socket_connect_timeout" => &["connect_timeout"],
-        "connect_timeout" | "prepost_timeout" | "ping_timeout" => &["ping_timeout"],
-        "connection_pool_timeout" | "cache_timeout" => &["idle_timeout"],
-        "connection_acquire_timeout" => &["queue_timeout"],
+    const SECOND: u64 = 1_000;
+    let (unit, own_keys): (u64, &[&str]) = match key {
+        "socket_timeout" => (SECOND, &["first_byte_timeout", "idle_body_timeout"]),
+        "reply_timeout" => (1, &["first_byte_timeout", "idle_body_timeout"]),
+        "socket_connect_timeout" => (1, &["connect_timeout"]),
+        "connect_timeout" | "prepost_timeout" | "ping_timeout" => (1, &["ping_timeout"]),
+        "connection_pool_timeout" | "cache_timeout" => (SECOND, &["idle_timeout"]),
+        "connection_acquire_timeout" => (1, &["queue_timeout"]),
         _ => return false,
     };
-    let Some(time) = time else { return true };
-    for ours in ours {
+    let Some(time) = number(value).and_then(|count| duration(count, unit)) else {
+        return true;
+    };
+    for &own_key in own_keys {
         // `reply_timeout` has precedence over `socket_timeout`, in whatever order they are.
-        if key != "socket_timeout" || !keys.contains_key(*ours) {
-            keys.insert((*ours).to_owned(), time.clone());
+        if key != "socket_timeout" || !keys.contains_key(own_key) {
+            keys.insert(own_key.to_owned(), time.clone());
         }
     }
     match key {
@@ -600,10 +588,12 @@ fn ping_mode(value: &str, keys: &mut Keys, upstream: &mut Upstream) {
 
 /// Converts `fail_on_status`: statuses that count as failures.
 fn fail_on_status(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
-    let items = value.split([',', ' ']).map(|it| it.trim_start_matches('-'));
-    let codes: Vec<&str> = items
-        .filter(|it| number(it).is_some_and(|it| (400..600).contains(&it)))
+    // A minus says that the member itself does not count as failed.
+    let mut codes: Vec<&str> = value
+        .split([',', ' '])
+        .map(|code| code.trim_start_matches('-'))
         .collect();
+    codes.retain(|code| number(code).is_some_and(|status| (400..600).contains(&status)));
     if codes.contains(&"404") {
         return ledger.risk(
             id,
@@ -611,9 +601,8 @@ fn fail_on_status(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Led
         );
     }
     if !codes.is_empty() {
-        upstream
-            .keys
-            .insert("retry_status".to_owned(), quoted_list(codes));
+        let keys = &mut upstream.keys;
+        keys.insert("retry_status".to_owned(), quoted_list(codes));
     }
     ledger.mapped(id);
 }
@@ -624,20 +613,20 @@ fn unclaimed(key: &str, id: Id, ledger: &mut Ledger) {
     if catamaran_config::foreign_answer("mod_jk", key).is_some() {
         return;
     }
-    let similar = |known: &&&str| strsim::jaro_winkler(known, key);
+    let similarity = |known: &str| strsim::jaro_winkler(known, key);
     let closest = KNOWN
-        .iter()
-        .max_by(|a, b| similar(a).total_cmp(&similar(b)));
-    let nearest = closest.filter(|it| similar(it) > 0.85);
-    let meant = nearest
-        .map(|it| format!("; was `{it}` meant?"))
-        .unwrap_or_default();
-    let text = format!("mod_jk knows no `{key}`, so it did nothing{meant}");
-    if meant.is_empty() {
-        ledger.dropped(id, &text);
-        ledger.note(id, text);
-    } else {
-        ledger.risk(id, text);
+        .split(' ')
+        .max_by(|one, other| similarity(one).total_cmp(&similarity(other)));
+    let text = format!("mod_jk knows no `{key}`, so it did nothing");
+    match closest {
+        // Above this similarity, one is most likely a misspelling of the other.
+        Some(known) if similarity(known) > 0.85 => {
+            ledger.risk(id, format!("{text}; was `{known}` meant?"));
+        }
+        _ => {
+            ledger.dropped(id, &text);
+            ledger.note(id, text);
+        }
     }
 }
 
@@ -657,41 +646,10 @@ const OF_ONE: &[&str] = &[
     "upgrade_url",
 ];
 
-const KNOWN: &[&str] = &[
-    "host",
-    "port",
-    "type",
-    "reference",
-    "lbfactor",
-    "route",
-    "domain",
-    "redirect",
-    "distance",
-    "activation",
-    "socket_timeout",
-    "socket_connect_timeout",
-    "socket_keepalive",
-    "ping_mode",
-    "ping_timeout",
-    "connect_timeout",
-    "prepost_timeout",
-    "reply_timeout",
-    "retries",
-    "recovery_options",
-    "secret",
-    "connection_pool_size",
-    "connection_pool_minsize",
-    "connection_pool_timeout",
-    "max_packet_size",
-    "fail_on_status",
-    "balance_workers",
-    "sticky_session",
-    "sticky_session_force",
-    "method",
-    "lock",
-    "recover_time",
-    "session_cookie",
-    "session_path",
-    "max_reply_timeouts",
-    "busy_limit",
-];
+/// The properties of workers that mod_jk knows, separated by blanks.
+const KNOWN: &str = "\
+    host port type reference lbfactor route domain redirect distance activation socket_timeout \
+    socket_connect_timeout socket_keepalive ping_mode ping_timeout connect_timeout prepost_timeout reply_timeout \
+    retries recovery_options secret connection_pool_size connection_pool_minsize connection_pool_timeout \
+    max_packet_size fail_on_status balance_workers sticky_session sticky_session_force method lock recover_time \
+    session_cookie session_path max_reply_timeouts busy_limit";

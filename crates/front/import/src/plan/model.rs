@@ -2,12 +2,34 @@
 
 use std::collections::HashMap;
 
-use super::{Plan, Rule};
+use super::{Plan, Rule, VirtualHost};
 use crate::index::FirstMatch;
 
 /// An index of the paths of ordered rules.
 pub(crate) fn first_match(rules: &[Rule]) -> FirstMatch<'_> {
     FirstMatch::new(rules.iter().map(|it| (&it.matcher, it.yields)))
+}
+
+/// The schemes of a virtual host's listeners.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Schemes {
+    pub(crate) http: bool,
+    pub(crate) https: bool,
+}
+
+impl Schemes {
+    pub(crate) fn of_listeners(plan: &Plan, host: &VirtualHost) -> Self {
+        let mut schemes = Self::default();
+        for listener in host
+            .listeners
+            .iter()
+            .filter_map(|&it| plan.listeners.get(it))
+        {
+            schemes.https |= listener.tls.is_some();
+            schemes.http |= listener.tls.is_none();
+        }
+        schemes
+    }
 }
 
 /// The virtual hosts of a plan by listener and name.
@@ -40,10 +62,10 @@ impl<'p> Model<'p> {
             return Some(found);
         }
         // The longest wildcard that matches.
-        let wild = host.match_indices('.').find_map(|(at, _)| {
+        let by_wildcard = host.match_indices('.').find_map(|(at, _)| {
             let name = format!("*{}", &host[at..]);
             self.names.get(&(listener, name.as_str())).copied()
         });
-        wild.or_else(|| self.defaults.get(&listener).copied())
+        by_wildcard.or_else(|| self.defaults.get(&listener).copied())
     }
 }

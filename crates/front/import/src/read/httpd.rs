@@ -57,14 +57,13 @@ pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
             continue;
         }
         let node = node(content, &line);
-        match node.inner.is_some() {
-            true if open.len() >= DEPTH_MAX => {
-                return Err(error(format!(
-                    "sections lie deeper than {DEPTH_MAX} levels"
-                )));
-            }
-            true => open.push(node),
-            false => add(&mut open, &mut top, node),
+        if node.inner.is_none() {
+            add(&mut open, &mut top, node);
+        } else if open.len() < DEPTH_MAX {
+            open.push(node);
+        } else {
+            let message = format!("sections lie deeper than {DEPTH_MAX} levels");
+            return Err(error(message));
         }
     }
     match open.pop() {
@@ -76,8 +75,9 @@ pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
     }
 }
 
+/// Adds a node to the innermost open section, or to the top level.
 fn add(open: &mut [Node], top: &mut Vec<Node>, node: Node) {
-    match open.last_mut().and_then(|it| it.inner.as_mut()) {
+    match open.last_mut().and_then(|section| section.inner.as_mut()) {
         Some(inner) => inner.push(node),
         None => top.push(node),
     }
@@ -92,51 +92,50 @@ struct Line {
 /// Splits a text into lines: joins continued ones, leaves out comments and empty ones.
 fn logical_lines(text: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    let mut continued = false;
+    let mut is_continued = false;
     let mut start = 0;
     for (index, raw) in text.split('\n').enumerate() {
         let line = raw.strip_suffix('\r').unwrap_or(raw);
-        let (content, goes_on) = match line.strip_suffix('\\') {
-            Some(content) => (content, true),
-            None => (line, false),
-        };
-        match lines.last_mut().filter(|_| continued) {
-            Some(last) => {
+        let before_backslash = line.strip_suffix('\\');
+        let content = before_backslash.unwrap_or(line);
+        let end = start + line.len();
+        match lines.last_mut() {
+            Some(last) if is_continued => {
                 last.text.push_str(content);
-                last.span.end = start + line.len();
+                last.span.end = end;
             }
-            None => lines.push(Line {
+            _ => lines.push(Line {
                 text: content.to_owned(),
                 number: index + 1,
-                span: start..start + line.len(),
+                span: start..end,
             }),
         }
-        continued = goes_on;
+        is_continued = before_backslash.is_some();
         start += raw.len() + 1;
     }
-    let counts = |line: &Line| {
+    // Only a whole line is a comment: one that is continued includes its further lines.
+    lines.retain(|line| {
         let text = line.text.trim();
         !text.is_empty() && !text.starts_with('#')
-    };
-    lines.retain(counts);
+    });
     lines
 }
 
+/// The directive of a line with this content; for `<Section …>`, an empty section.
 fn node(content: &str, line: &Line) -> Node {
-    let (content, is_section) = match content.strip_prefix('<') {
-        Some(inner) => (inner.trim_end().trim_end_matches('>'), true),
-        None => (content, false),
+    let in_brackets = content.strip_prefix('<');
+    let text = match in_brackets {
+        Some(inner) => inner.trim_end().trim_end_matches('>').trim(),
+        None => content.trim(),
     };
-    let content = content.trim();
-    let end = content
-        .find(|sign: char| sign.is_ascii_whitespace())
-        .unwrap_or(content.len());
-    let raw = content[end..].trim();
+    let name_end = text.find(|sign: char| sign.is_ascii_whitespace());
+    let (name, arguments) = text.split_at(name_end.unwrap_or(text.len()));
+    let raw = arguments.trim();
     Node {
-        name: content[..end].to_owned(),
-        words: words(&content[..end], raw),
+        name: name.to_owned(),
+        words: words(name, raw),
         raw: raw.to_owned(),
-        inner: is_section.then(Vec::new),
+        inner: in_brackets.map(|_| Vec::new()),
         line: line.number,
         span: line.span.clone(),
     }
@@ -145,13 +144,13 @@ fn node(content: &str, line: &Line) -> Node {
 /// Splits the arguments of a directive into words, as the server does; `name` is the directive's.
 fn words(name: &str, text: &str) -> Vec<String> {
     let is_of_rewrite =
-        ["RewriteRule", "RewriteCond"].map(|it| name.eq_ignore_ascii_case(it)) != [false; 2];
+        name.eq_ignore_ascii_case("RewriteRule") || name.eq_ignore_ascii_case("RewriteCond");
     let mut words = Vec::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let (word, behind) = take_word(rest, is_of_rewrite);
+    let mut unread = text.trim_start();
+    while !unread.is_empty() {
+        let (word, behind) = take_word(unread, is_of_rewrite);
         words.push(word);
-        rest = behind.trim_start();
+        unread = behind.trim_start();
     }
     words
 }
@@ -162,25 +161,32 @@ fn words(name: &str, text: &str) -> Vec<String> {
 /// the word.
 fn take_word(text: &str, is_of_rewrite: bool) -> (String, &str) {
     let quote = text.chars().next().filter(|it| matches!(it, '"' | '\''));
-    let keeps = is_of_rewrite && quote.is_none();
-    let is_escaped =
-        |sign: char| sign == '\\' || quote == Some(sign) || keeps && sign.is_ascii_whitespace();
-    let ends = |sign: char| match quote {
+    let keeps_backslashes = is_of_rewrite && quote.is_none();
+    let can_be_escaped = |sign: char| {
+        let is_blank = sign.is_ascii_whitespace();
+        sign == '\\' || quote == Some(sign) || keeps_backslashes && is_blank
+    };
+    let is_end = |sign: char| match quote {
         Some(quote) => sign == quote,
         None => sign.is_ascii_whitespace(),
     };
     let mut word = String::new();
-    let quotes = usize::from(quote.is_some());
-    let mut signs = text.char_indices().skip(quotes).peekable();
+    let mut signs = text.char_indices().peekable();
+    signs.next_if(|(_, first)| quote == Some(*first));
     while let Some((at, sign)) = signs.next() {
-        if ends(sign) {
+        // Quotes and white space are single bytes.
+        if is_end(sign) {
             return (word, &text[at + 1..]);
         }
-        let escaped = signs.next_if(|(_, next)| sign == '\\' && is_escaped(*next));
-        if escaped.is_none() || keeps {
+        let escaped = signs.next_if(|(_, next)| sign == '\\' && can_be_escaped(*next));
+        if let Some((_, escaped)) = escaped {
+            if keeps_backslashes {
+                word.push('\\');
+            }
+            word.push(escaped);
+        } else {
             word.push(sign);
         }
-        word.extend(escaped.map(|(_, escaped)| escaped));
     }
     (word, "")
 }

@@ -34,11 +34,11 @@ pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
     let mut open: Vec<Node> = Vec::new();
     let mut top = Vec::new();
     let mut words: Vec<Word> = Vec::new();
+    let error = |line: usize, message: &str| SyntaxError {
+        line,
+        message: message.to_owned(),
+    };
     loop {
-        let error = |line: usize, message: &str| SyntaxError {
-            line,
-            message: message.to_owned(),
-        };
         match tokens.next() {
             Token::Word(word) => words.push(word),
             Token::Ends => {
@@ -68,39 +68,33 @@ pub fn parse(text: &str) -> Result<Vec<Node>, SyntaxError> {
             Token::End => break,
         }
     }
-    let unfinished = words.first().map(|it| it.line);
-    match unfinished.or_else(|| open.last().map(|it| it.line)) {
-        Some(line) => Err(SyntaxError {
-            line,
-            message: "is not closed at the end of the file".to_owned(),
-        }),
+    let open_directive = words.first().map(|word| word.line);
+    let open_block = open.last().map(|block| block.line);
+    match open_directive.or(open_block) {
+        Some(line) => Err(error(line, "is not closed at the end of the file")),
         None => Ok(top),
     }
 }
 
+/// Adds a node to the innermost open block, or to the top level.
 fn add(open: &mut [Node], top: &mut Vec<Node>, node: Node) {
-    match open.last_mut().and_then(|it| it.inner.as_mut()) {
+    match open.last_mut().and_then(|block| block.inner.as_mut()) {
         Some(inner) => inner.push(node),
         None => top.push(node),
     }
 }
 
+/// Takes the words read so far as a directive; `None` if there are none.
 fn node(words: &mut Vec<Word>, inner: Option<Vec<Node>>) -> Option<Node> {
-    let mut all = std::mem::take(words).into_iter();
-    let first = all.next()?;
-    let mut span = first.span.clone();
-    let rest: Vec<String> = all
-        .map(|word| {
-            span.end = word.span.end;
-            word.text
-        })
-        .collect();
+    let end = words.last()?.span.end;
+    let mut taken = words.drain(..);
+    let name = taken.next()?;
     Some(Node {
-        name: first.text,
-        words: rest,
+        line: name.line,
+        span: name.span.start..end,
+        name: name.text,
+        words: taken.map(|word| word.text).collect(),
         inner,
-        line: first.line,
-        span,
     })
 }
 
@@ -160,19 +154,21 @@ impl Tokens<'_> {
         }
     }
 
+    /// Reads a word in quotes.
     fn quoted(&mut self, quote: char) -> Token {
         let (start, line) = (self.at, self.line);
+        let text_start = start + quote.len_utf8();
         let mut text = String::new();
-        let mut escaped = false;
-        for (at, sign) in self.text[start + 1..].char_indices() {
+        let mut is_escaped = false;
+        for (at, sign) in self.text[text_start..].char_indices() {
             self.line += usize::from(sign == '\n');
-            if escaped {
+            if is_escaped {
                 push_escaped(sign, &mut text);
-                escaped = false;
+                is_escaped = false;
             } else if sign == '\\' {
-                escaped = true;
+                is_escaped = true;
             } else if sign == quote {
-                self.at = start + 1 + at + 1;
+                self.at = text_start + at + quote.len_utf8();
                 let span = start..self.at;
                 return Token::Word(Word { text, line, span });
             } else {
@@ -183,29 +179,31 @@ impl Tokens<'_> {
         Token::Unclosed(line)
     }
 
+    /// Reads a word without quotes, up to a blank, `;`, or a brace.
     fn bare(&mut self) -> Token {
         let (start, line) = (self.at, self.line);
         let mut text = String::new();
-        let mut escaped = false;
-        let mut variable = false;
+        let mut is_escaped = false;
+        let mut in_braces = false;
         let mut end = self.text.len();
         for (at, sign) in self.text[start..].char_indices() {
-            // `${name}` is one word.
-            let in_variable = variable;
-            variable = match sign {
+            // `${name}` is one word, with both of its braces.
+            let was_in_braces = in_braces;
+            in_braces = match sign {
                 '{' if text.ends_with('$') => true,
                 '}' => false,
-                _ => variable,
+                _ => in_braces,
             };
-            let is_part = in_variable || variable;
-            if escaped {
+            let is_of_variable = was_in_braces || in_braces;
+            let is_end = sign.is_whitespace() || matches!(sign, ';' | '{' | '}');
+            if is_escaped {
                 self.line += usize::from(sign == '\n');
                 push_escaped(sign, &mut text);
-                escaped = false;
+                is_escaped = false;
             } else if sign == '\\' {
-                escaped = true;
-            } else if !is_part && (sign.is_whitespace() || matches!(sign, ';' | '{' | '}')) {
-                // In nginx, too, a `{` within a word, as in `[0-9]{2}`, begins no block.
+                is_escaped = true;
+            } else if is_end && !is_of_variable {
+                // As in nginx, a `{` begins a block also behind a word: `[0-9]{2}` needs quotes.
                 end = start + at;
                 break;
             } else {
@@ -213,7 +211,7 @@ impl Tokens<'_> {
                 text.push(sign);
             }
         }
-        if escaped {
+        if is_escaped {
             text.push('\\');
         }
         self.at = end;
