@@ -18,8 +18,9 @@ pub(crate) fn tree(kind: Kind, random: &mut Rng) -> Vec<Node> {
     nodes
 }
 
-fn one<'t>(random: &mut Rng, of: &[&'t str]) -> &'t str {
-    of[random.usize(..of.len())]
+/// A random one of these texts.
+fn one<'t>(random: &mut Rng, texts: &[&'t str]) -> &'t str {
+    texts[random.usize(..texts.len())]
 }
 
 /// A file of the document root that many servers would run as a program; mostly `None`.
@@ -34,10 +35,9 @@ fn program(random: &mut Rng) -> Option<Node> {
 
 /// A random size of a configuration, from 0 to 3; most are small.
 fn one_of_sizes(random: &mut Rng) -> usize {
-    random
-        .usize(..3)
-        .min(random.usize(..5))
-        .max(random.usize(..8) / 7 * 3)
+    let small = random.usize(..3).min(random.usize(..5));
+    let is_large = random.usize(..8) == 7;
+    if is_large { 3 } else { small }
 }
 
 /// A template of the grammar with its placeholders filled in: `<path>`, `<regex>` and so on.
@@ -52,12 +52,11 @@ fn filled(random: &mut Rng, template: &str) -> String {
 }
 
 /// The lines of a random template, in which ` | ` separates lines.
-fn lines(random: &mut Rng, of: &[&str]) -> Vec<Node> {
-    let template = one(random, of);
+fn lines(random: &mut Rng, templates: &[&str]) -> Vec<Node> {
+    let template = one(random, templates);
     let text = filled(random, template);
-    text.split(" | ")
-        .map(|it| Node::Line(it.to_owned()))
-        .collect()
+    let lines = text.split(" | ");
+    lines.map(|it| Node::Line(it.to_owned())).collect()
 }
 
 fn section(open: String, inner: Vec<Node>, close: &'static str) -> Node {

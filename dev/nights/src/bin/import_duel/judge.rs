@@ -76,50 +76,55 @@ pub(crate) fn judge(theirs: &Answer, ours: &Answer, said: &str) -> Verdict {
 
 /// Whether both responses come from the same file, or the same request reached the same backend.
 fn is_same(there: &Origin, here: &Origin) -> bool {
-    match (there, here) {
-        (
-            Origin::Backend {
-                name,
-                method,
-                target,
-                ..
-            },
-            Origin::Backend {
-                name: our_name,
-                method: our_method,
-                target: our_target,
-                ..
-            },
-        ) => {
-            let (target, ours) = (plain(target), plain(our_target));
-            let parts = |it: &str| {
-                let (path, query) = it.split_once('?').unwrap_or((it, ""));
-                (path.to_owned(), query.to_owned())
-            };
-            let ((path, query), (our_path, our_query)) = (parts(&target), parts(&ours));
-            // A last slash may be missing, which the import's report notes.
-            let is_path = path == our_path || path.strip_suffix('/') == Some(&our_path);
-            name == our_name && method == our_method && is_path && query == our_query
-        }
-        _ => there == here,
+    let (Some(theirs), Some(ours)) = (BackendRequest::of(there), BackendRequest::of(here)) else {
+        return there == here;
+    };
+    let (their_target, our_target) = (plain(theirs.target), plain(ours.target));
+    let (path, query) = their_target.split_once('?').unwrap_or((&their_target, ""));
+    let (our_path, our_query) = our_target.split_once('?').unwrap_or((&our_target, ""));
+    // A last slash may be missing, which the import's report notes.
+    let is_same_path = path == our_path || path.strip_suffix('/') == Some(our_path);
+    theirs.name == ours.name && theirs.method == ours.method && is_same_path && query == our_query
+}
+
+/// A backend, and the request that reached it.
+struct BackendRequest<'o> {
+    name: &'o str,
+    method: &'o str,
+    target: &'o str,
+}
+
+impl<'o> BackendRequest<'o> {
+    fn of(origin: &'o Origin) -> Option<Self> {
+        let Origin::Backend {
+            name,
+            method,
+            target,
+            ..
+        } = origin
+        else {
+            return None;
+        };
+        Some(Self {
+            name,
+            method,
+            target,
+        })
     }
+}
+
+/// The path of a target, and its query with the `?`.
+fn split_query(target: &str) -> (&str, &str) {
+    target.split_at(target.find('?').unwrap_or(target.len()))
 }
 
 /// Whether both responses have the same content, apart from the query, parameters of the path, and a last slash.
 pub(crate) fn is_same_content(there: &Origin, here: &Origin) -> bool {
-    let bare = |target: &str| {
-        let path = plain(target);
-        segments(path.split('?').next().unwrap_or_default()).join("/")
-    };
-    match (there, here) {
-        (
-            Origin::Backend { name, target, .. },
-            Origin::Backend {
-                name: other,
-                target: our,
-                ..
-            },
-        ) => name == other && bare(target) == bare(our),
+    let bare_path = |target: &str| segments(split_query(&plain(target)).0).join("/");
+    match (BackendRequest::of(there), BackendRequest::of(here)) {
+        (Some(theirs), Some(ours)) => {
+            theirs.name == ours.name && bare_path(theirs.target) == bare_path(ours.target)
+        }
         _ => there == here,
     }
 }
@@ -128,53 +133,46 @@ pub(crate) fn is_same_content(there: &Origin, here: &Origin) -> bool {
 /// front forwards. With `with_more`, also with and without a last slash, and with the method in capitals. Escaped
 /// slashes stay; `parameters` says what happens to parameters of the path.
 pub(crate) fn others(ask: &Ask, with_more: bool, parameters: Parameters) -> Vec<Ask> {
-    let mut other = ask.clone();
-    let absolute = ["http://", "https://"]
-        .iter()
-        .find_map(|it| ask.target.strip_prefix(it));
-    if let Some(absolute) = absolute {
-        let at = absolute.find('/').unwrap_or(absolute.len());
-        let (host, target) = absolute.split_at(at);
-        other.target = target.to_owned();
-        for (_, value) in other.fields.iter_mut().filter(|it| it.0 == "Host") {
-            host.clone_into(value);
-        }
+    let mut other = relative(ask);
+    if with_more {
+        other.method = other.method.to_uppercase();
+        let fields = &mut other.fields;
+        fields.retain(|(name, _)| !CONDITIONS.contains(&name.as_str()));
     }
     let normal = resolved(&decoded(&other.target, is_unreserved));
-    let (path, query) = normal
-        .find('?')
-        .map_or((normal.as_str(), ""), |at| normal.split_at(at));
+    let (path, query) = split_query(&normal);
     let bare = match parameters {
         Parameters::Without => format!("/{}", segments(path).join("/")),
         Parameters::Kept => path.trim_end_matches('/').to_owned(),
         Parameters::NoSuch => path.trim_end_matches('/').replace(';', "_"),
     };
-    let bare = if bare.is_empty() {
-        "/".to_owned()
-    } else {
-        bare
+    let ends: &[&str] = match bare.as_str() {
+        "/" => &[""],
+        // The slash is the whole path.
+        "" => &["/"],
+        _ if with_more => &["", "/"],
+        _ if path.ends_with('/') => &["/"],
+        _ => &[""],
     };
-    let own_end = if path.ends_with('/') { "/" } else { "" };
-    let ends = if bare == "/" {
-        [""].as_slice()
-    } else if with_more {
-        &["", "/"][..]
-    } else {
-        &[own_end][..]
+    let with_end = |end: &&str| Ask {
+        target: format!("{bare}{end}{query}"),
+        ..other.clone()
     };
-    if with_more {
-        other.method = other.method.to_uppercase();
-        other
-            .fields
-            .retain(|it| !CONDITIONS.contains(&it.0.as_str()));
+    ends.iter().map(with_end).collect()
+}
+
+/// The request with a target that is no absolute URL; the URL's host becomes that of the fields.
+fn relative(ask: &Ask) -> Ask {
+    let mut relative = ask.clone();
+    let mut schemes = ["http://", "https://"].iter();
+    if let Some(url) = schemes.find_map(|it| ask.target.strip_prefix(it)) {
+        let (host, target) = url.split_at(url.find('/').unwrap_or(url.len()));
+        relative.target = target.to_owned();
+        for (_, value) in relative.fields.iter_mut().filter(|it| it.0 == "Host") {
+            host.clone_into(value);
+        }
     }
-    let targets = ends.iter().map(|end| format!("{bare}{end}{query}"));
-    targets
-        .map(|target| Ask {
-            target,
-            ..other.clone()
-        })
-        .collect()
+    relative
 }
 
 /// What is done with the parameters of a path.
@@ -189,10 +187,10 @@ pub(crate) enum Parameters {
 
 /// The segments of a path without their parameters.
 fn segments(path: &str) -> Vec<&str> {
-    let each = path
+    let without_parameters = path
         .split('/')
-        .map(|it| it.split(';').next().unwrap_or_default());
-    each.filter(|it| !it.is_empty()).collect()
+        .map(|segment| segment.split_once(';').map_or(segment, |(bare, _)| bare));
+    without_parameters.filter(|it| !it.is_empty()).collect()
 }
 
 /// A target with its escapes decoded, its slashes merged and its dot segments resolved.
@@ -207,8 +205,7 @@ fn is_unreserved(byte: u8) -> bool {
 
 /// A target in whose path the escapes of those bytes are decoded for which `is_such` is true.
 fn decoded(target: &str, is_such: impl Fn(u8) -> bool) -> String {
-    let end = target.find('?').unwrap_or(target.len());
-    let (path, query) = target.split_at(end);
+    let (path, query) = split_query(target);
     let bytes = path.as_bytes();
     let mut decoded = Vec::new();
     let mut at = 0;
@@ -231,11 +228,9 @@ fn decoded(target: &str, is_such: impl Fn(u8) -> bool) -> String {
 
 /// A target with its slashes merged and its dot segments resolved.
 fn resolved(target: &str) -> String {
-    let (decoded, query) = target
-        .split_once('?')
-        .map_or((target, None), |it| (it.0, Some(it.1)));
+    let (path, query) = split_query(target);
     let mut segments: Vec<&str> = Vec::new();
-    for segment in decoded.split('/') {
+    for segment in path.split('/') {
         match segment {
             "" | "." => {}
             ".." => {
@@ -244,10 +239,12 @@ fn resolved(target: &str) -> String {
             other => segments.push(other),
         }
     }
-    let is_folder = ["/", "/.", "/.."].iter().any(|it| decoded.ends_with(it));
-    let ends_in_slash = is_folder && !segments.is_empty();
-    let end = if ends_in_slash { "/" } else { "" };
-    let query = query.map_or_else(String::new, |it| format!("?{it}"));
+    let is_folder = ["/", "/.", "/.."].iter().any(|it| path.ends_with(it));
+    let end = if is_folder && !segments.is_empty() {
+        "/"
+    } else {
+        ""
+    };
     format!("/{}{end}{query}", segments.join("/"))
 }
 
@@ -258,7 +255,8 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
     else {
         return None;
     };
-    let mut found = None;
+    let is_forged = |value: &str| FORGERIES.iter().any(|forgery| value.contains(forgery));
+    let mut worst = None;
     for (name, _) in ours {
         let (there, here) = (values(theirs, name), values(ours, name)?);
         // Several lines of cookies are one list: RFC 9113, section 8.2.3.
@@ -266,40 +264,37 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
         if there.as_deref().is_some_and(is_same) {
             continue;
         }
-        let claims = FORGERIES.iter().any(|it| here.contains(it));
-        let claimed_there = there
-            .iter()
-            .any(|it| FORGERIES.iter().any(|forged| it.contains(forged)));
         let verdict = match name.as_str() {
             // The front sends the client's Host unless the source sets another: docs/import.md says so.
             "host" => Verdict::Other,
-            _ if claims && !claimed_there => Verdict::Door(Door::Forged),
+            _ if is_forged(&here) && !there.as_deref().is_some_and(is_forged) => {
+                Verdict::Door(Door::Forged)
+            }
             name if OWN.contains(&name) => Verdict::Other,
             _ => Verdict::Door(Door::Field),
         };
-        found = found.max(Some(verdict));
+        // Verdicts are ordered from the best to the worst.
+        worst = worst.max(Some(verdict));
     }
-    found
+    worst
 }
 
 /// Whether a browser may do more with the front's response than with the source's.
 fn loosened(theirs: &Answer, ours: &Answer, said: &str) -> Option<Verdict> {
-    let lacks = |name: &&&str| {
-        let said_so = said.to_ascii_lowercase().contains(**name);
-        theirs.field(name).is_some() && theirs.field(name) != ours.field(name) && !said_so
+    let report = said.to_ascii_lowercase();
+    let is_lost = |name: &&str| {
+        let there = theirs.field(name);
+        there.is_some() && there != ours.field(name) && !report.contains(name)
     };
-    let media = |answer: &Answer| {
-        let media = answer.field("content-type").unwrap_or_default();
-        media
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+    let media_type = |answer: &Answer| {
+        let value = answer.field("content-type").unwrap_or_default();
+        let without_parameters = value.split_once(';').map_or(&*value, |it| it.0);
+        without_parameters.trim().to_owned()
     };
-    let is_active = ACTIVE.contains(&media(ours).as_str()) && media(theirs) != media(ours);
-    let is_loose = is_active || GUARDS.iter().find(lacks).is_some();
-    is_loose.then_some(Verdict::Door(Door::Loosened))
+    let our_type = media_type(ours);
+    let is_active = ACTIVE.contains(&our_type.as_str()) && media_type(theirs) != our_type;
+    let is_loosened = is_active || GUARDS.iter().any(is_lost);
+    is_loosened.then_some(Verdict::Door(Door::Loosened))
 }
 
 /// The values of forged fields.

@@ -67,15 +67,17 @@ fn main() -> anyhow::Result<()> {
     println!("{}", summary_of_known(&tried));
     let mut total = tried.open_again.len();
     for kind in &options.kinds {
-        let found = Mutex::new(Found::default());
+        let shared = Mutex::new(Found::default());
         let next = AtomicU64::new(0);
         thread::scope(|scope| {
-            let work = || worker(*kind, &options, backends, &next, &found);
-            let all: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
-            all.into_iter()
-                .try_for_each(|it| it.join().expect("no worker panics"))
+            let work = || worker(*kind, &options, backends, &next, &shared);
+            let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
+            let mut results = workers
+                .into_iter()
+                .map(|it| it.join().expect("no worker panics"));
+            results.try_for_each(|result| result)
         })?;
-        let found = found.into_inner().expect("no worker panicked");
+        let found = shared.into_inner().expect("no worker panicked");
         println!("{}", summary(*kind, &found.tally));
         for failure in &found.failures {
             println!("not compared: {failure}");
@@ -131,7 +133,8 @@ fn worker(
         let seed = options.seed + number;
         let mut tally = Tally::default();
         let result = duel.of_seed(seed, &mut tally);
-        let mut wanted = Vec::new();
+        // Other workers wait for the lock, so shrinking, which takes long, comes after it.
+        let mut to_shrink = Vec::new();
         {
             let mut found = found.lock().expect("no worker panicked");
             found.tally.add(&tally);
@@ -141,7 +144,7 @@ fn worker(
                         let count = found.shrunk.entry(finding.door).or_default();
                         *count += 1;
                         if *count <= options.shrink {
-                            wanted.push((tree.clone(), finding));
+                            to_shrink.push((tree.clone(), finding));
                         } else {
                             println!("{}", line(kind, seed, &finding));
                         }
@@ -152,7 +155,7 @@ fn worker(
                     .push(format!("{} seed {seed}: {error:#}", kind.name())),
             }
         }
-        for (tree, finding) in wanted {
+        for (tree, finding) in to_shrink {
             let small = duel.shrunk(tree, &finding)?;
             println!("{}", line(kind, seed, &small));
             let name = format!("{}-{}-{seed}.conf", small.door.name(), kind.name());
@@ -164,13 +167,13 @@ fn worker(
 
 /// A finding as one line.
 fn line(kind: Kind, seed: u64, finding: &Finding) -> String {
-    let ask = finding
-        .ask
-        .as_ref()
-        .map_or_else(String::new, |it| it.lines().replace('\n', " | "));
+    let request = match &finding.ask {
+        Some(ask) => ask.lines().replace('\n', " | "),
+        None => String::new(),
+    };
     let ours = finding.ours.lines().next().unwrap_or_default();
     format!(
-        "DOOR {} {} seed {seed}: {ask}: there {}, here {ours}",
+        "DOOR {} {} seed {seed}: {request}: there {}, here {ours}",
         finding.door.name(),
         kind.name(),
         finding.theirs
@@ -178,19 +181,17 @@ fn line(kind: Kind, seed: u64, finding: &Finding) -> String {
 }
 
 fn summary(kind: Kind, tally: &Tally) -> String {
-    let doors: Vec<String> = tally
-        .doors
-        .iter()
+    let counts = tally.doors.iter();
+    let mut doors: Vec<String> = counts
         .map(|(door, count)| format!("{} {count}", door.name()))
         .collect();
-    let doors = if doors.is_empty() {
-        "none".to_owned()
-    } else {
-        doors.join(", ")
-    };
+    if doors.is_empty() {
+        doors.push("none".to_owned());
+    }
+    let doors_text = doors.join(", ");
     format!(
         "{}: {} files, {} of them refused by the server itself; {} requests, {} served, of which {} closed by the import; \
-         {} other differences; files with doors: {doors}",
+         {} other differences; files with doors: {doors_text}",
         kind.name(),
         tally.files,
         tally.refused,

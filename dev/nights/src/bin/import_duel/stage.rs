@@ -101,36 +101,38 @@ impl Addresses {
         })
     }
 
+    /// The text with its placeholders filled in.
     fn fill(&self, text: &str, place: &Path) -> String {
         let names = ["{a}", "{b}", "{one}", "{two}"];
         let addresses = self.source.iter().chain(&self.backends);
-        let mut text = text.replace("{place}", &place.display().to_string());
+        let mut filled = text.replace("{place}", &place.display().to_string());
         for (name, address) in names.iter().zip(addresses) {
-            text = text.replace(name, &address.to_string());
+            filled = filled.replace(name, &address.to_string());
         }
         for (name, address) in ["{port_a}", "{port_b}"].iter().zip(self.source) {
-            text = text.replace(name, &address.port().to_string());
+            filled = filled.replace(name, &address.port().to_string());
         }
-        text
+        filled
     }
 
-    /// Replaces the source's addresses by the front's, and finds those that the source does not have.
+    /// Replaces the source's addresses in the written file by the front's, and finds those that the source does not
+    /// have.
     fn moved(&self, written: &str, source: &str) -> io::Result<(String, Vec<String>)> {
         let mut text = written.to_owned();
         let mut wider = Vec::new();
         for (from, to) in self.source.iter().zip(self.front) {
-            let written = format!("\"{from}\"");
-            if text.contains(&written) && !source.contains(&from.to_string()) {
+            let quoted = format!("\"{from}\"");
+            if text.contains(&quoted) && !source.contains(&from.to_string()) {
                 wider.push(from.to_string());
             }
-            text = text.replace(&written, &format!("\"{to}\""));
+            text = text.replace(&quoted, &format!("\"{to}\""));
         }
-        let all: Vec<String> = text
+        // The addresses that are left have another host, such as `[::]`, or a port that the importer has chosen.
+        let listens = text
             .lines()
-            .filter_map(|line| line.strip_prefix("address = \"")?.strip_suffix('"'))
-            .map(str::to_owned)
-            .collect();
-        for address in all {
+            .filter_map(|line| line.strip_prefix("address = \"")?.strip_suffix('"'));
+        let addresses: Vec<String> = listens.map(str::to_owned).collect();
+        for address in addresses {
             let Some((host, port)) = address.rsplit_once(':') else {
                 continue;
             };
@@ -138,19 +140,12 @@ impl Addresses {
                 continue;
             }
             let is_wide = matches!(host, "[::]" | "0.0.0.0");
-            let position = self
-                .source
-                .iter()
-                .position(|it| it.port().to_string() == port);
-            let has_wide = [
-                format!("*:{port}"),
-                format!("listen {port}"),
-                format!("Listen {port}"),
-            ];
-            if is_wide && !has_wide.iter().any(|it| source.contains(it)) {
+            let mut words = ["*:", "listen ", "Listen "].iter();
+            if is_wide && !words.any(|it| source.contains(&format!("{it}{port}"))) {
                 wider.push(address.clone());
             }
-            let to = match position {
+            let mut own_ports = self.source.iter().map(|it| it.port().to_string());
+            let to = match own_ports.position(|it| it == port) {
                 Some(position) => self.front[position],
                 None => address::unused()?,
             };

@@ -40,15 +40,16 @@ impl Conf {
     }
 }
 
-fn write(nodes: &[Node], depth: usize, into: usize, files: &mut Vec<(String, String)>) {
+/// Appends nodes to the file with this index; adds the files that they include.
+fn write(nodes: &[Node], depth: usize, file: usize, files: &mut Vec<(String, String)>) {
     let indent = "  ".repeat(depth);
     for node in nodes {
         match node {
-            Node::Line(text) => files[into].1 += &format!("{indent}{text}\n"),
+            Node::Line(text) => files[file].1 += &format!("{indent}{text}\n"),
             Node::Section(open, inner, close) => {
-                files[into].1 += &format!("{indent}{open}\n");
-                write(inner, depth + 1, into, files);
-                files[into].1 += &format!("{indent}{close}\n");
+                files[file].1 += &format!("{indent}{open}\n");
+                write(inner, depth + 1, file, files);
+                files[file].1 += &format!("{indent}{close}\n");
             }
             Node::File {
                 name,
@@ -56,11 +57,10 @@ fn write(nodes: &[Node], depth: usize, into: usize, files: &mut Vec<(String, Str
                 inner,
             } => {
                 if !included_by.is_empty() {
-                    files[into].1 += &format!("{indent}{included_by}\n");
+                    files[file].1 += &format!("{indent}{included_by}\n");
                 }
                 files.push((name.clone(), String::new()));
-                let other = files.len() - 1;
-                write(inner, 0, other, files);
+                write(inner, 0, files.len() - 1, files);
             }
         }
     }
@@ -77,42 +77,31 @@ pub(crate) fn count(nodes: &[Node]) -> usize {
 
 /// The tree with a cut at the node with this index, counted from the top; `None` if the cut changes nothing.
 pub(crate) fn cut(nodes: &[Node], index: usize, how: Cut) -> Option<Vec<Node>> {
+    // How many nodes are still to be passed.
     let mut left = index;
-    cut_within(nodes, &mut left, how)
-}
-
-fn cut_within(nodes: &[Node], left: &mut usize, how: Cut) -> Option<Vec<Node>> {
     for (position, node) in nodes.iter().enumerate() {
-        let with = |new: Vec<Node>| [&nodes[..position], &new, &nodes[position + 1..]].concat();
-        if *left == 0 {
-            return match (how, node) {
-                (Cut::Remove, _) => Some(with(Vec::new())),
-                (Cut::Unwrap, Node::Line(_)) => None,
-                (Cut::Unwrap, Node::Section(_, inner, _)) => Some(with(inner.clone())),
-                (Cut::Unwrap, Node::File { inner, .. }) => Some(with(inner.clone())),
+        let replaced_by = |new: &[Node]| [&nodes[..position], new, &nodes[position + 1..]].concat();
+        let inner = match node {
+            Node::Line(_) => None,
+            Node::Section(_, inner, _) | Node::File { inner, .. } => Some(inner),
+        };
+        if left == 0 {
+            return match how {
+                Cut::Remove => Some(replaced_by(&[])),
+                Cut::Unwrap => Some(replaced_by(inner?)),
             };
         }
-        *left -= 1;
-        let (Node::Section(_, inner, _) | Node::File { inner, .. }) = node else {
-            continue;
-        };
-        if *left >= count(inner) {
-            *left -= count(inner);
+        left -= 1;
+        let inner_count = inner.map_or(0, |inner| count(inner));
+        if left >= inner_count {
+            left -= inner_count;
             continue;
         }
-        let inner = cut_within(inner, left, how)?;
-        let new = match node.clone() {
-            Node::Section(open, _, close) => Node::Section(open, inner, close),
-            Node::File {
-                name, included_by, ..
-            } => Node::File {
-                name,
-                included_by,
-                inner,
-            },
-            line @ Node::Line(_) => line,
-        };
-        return Some(with(vec![new]));
+        let mut smaller = node.clone();
+        if let Node::Section(_, own, _) | Node::File { inner: own, .. } = &mut smaller {
+            *own = cut(own, left, how)?;
+        }
+        return Some(replaced_by(&[smaller]));
     }
     None
 }

@@ -172,29 +172,23 @@ fn inner_section(random: &mut Rng, level: Level, depth: usize) -> Node {
         (Level::Folder | Level::Htaccess, 2) => ("<FilesMatch \"<regex>\">", "</FilesMatch>"),
         (_, 3) => ("<IfModule mod_rewrite.c>", "</IfModule>"),
         (_, 4) => ("<IfModule !mod_rewrite.c>", "</IfModule>"),
-        (_, 5) => (
-            *random
-                .choice(&["<IfModule mod_php.c>", "<IfModule !mod_php.c>"])
-                .expect("two"),
-            "</IfModule>",
-        ),
-        (_, 6) => (
-            *random
-                .choice(&[
-                    "<IfDefine ONE>",
-                    "<IfDefine !ONE>",
-                    "<IfDefine TWO>",
-                    "<IfDefine !TWO>",
-                ])
-                .expect("four"),
-            "</IfDefine>",
-        ),
-        (_, 7) => (
-            *random
-                .choice(&["<IfVersion >= 2.4>", "<IfVersion < 2.4>"])
-                .expect("two"),
-            "</IfVersion>",
-        ),
+        (_, 5) => {
+            let modules = ["<IfModule mod_php.c>", "<IfModule !mod_php.c>"];
+            (one(random, &modules), "</IfModule>")
+        }
+        (_, 6) => {
+            let defines = [
+                "<IfDefine ONE>",
+                "<IfDefine !ONE>",
+                "<IfDefine TWO>",
+                "<IfDefine !TWO>",
+            ];
+            (one(random, &defines), "</IfDefine>")
+        }
+        (_, 7) => {
+            let versions = ["<IfVersion >= 2.4>", "<IfVersion < 2.4>"];
+            (one(random, &versions), "</IfVersion>")
+        }
         (_, 8) => ("<If \"<condition>\">", "</If>"),
         (Level::Host, _) => return place(random, depth),
         (_, 9) => ("<Limit <method>>", "</Limit>"),
@@ -203,31 +197,31 @@ fn inner_section(random: &mut Rng, level: Level, depth: usize) -> Node {
         (_, 2) => ("<RequireAll>", "</RequireAll>"),
         _ => ("<RequireNone>", "</RequireNone>"),
     };
-    let open = open.replace("<condition>", one(random, EXPRESSIONS));
-    let open = filled(random, &open);
-    let inner = if open.starts_with("<Require") {
+    let template = open.replace("<condition>", one(random, EXPRESSIONS));
+    let first_line = filled(random, &template);
+    let inner = if first_line.starts_with("<Require") {
         // A negated condition is allowed only together with others.
-        let all = if open.contains("All") {
+        let requirements = if first_line.contains("All") {
             REQUIREMENTS
         } else {
             &REQUIREMENTS[..POSITIVE]
         };
         let count = 1 + random.usize(..3);
-        (0..count).flat_map(|_| lines(random, all)).collect()
-    } else if open.starts_with("<Limit") || open.starts_with("<If ") {
+        let inner = (0..count).flat_map(|_| lines(random, requirements));
+        inner.collect()
+    } else if first_line.starts_with("<Limit") || first_line.starts_with("<If ") {
         lines(random, GUARDS)
     } else {
-        let level = if open.starts_with("<Files") {
+        let inner_level = if first_line.starts_with("<Files") {
             Level::Folder
         } else {
             level
         };
         let count = 1 + random.usize(..2);
-        (0..count)
-            .flat_map(|_| directive(random, level, depth + 1))
-            .collect()
+        let inner = (0..count).flat_map(|_| directive(random, inner_level, depth + 1));
+        inner.collect()
     };
-    section(open, inner, close)
+    section(first_line, inner, close)
 }
 
 fn rewrites(random: &mut Rng, rules: &[&str]) -> Vec<Node> {

@@ -62,9 +62,8 @@ fn server(random: &mut Rng, index: usize, size: usize) -> Node {
     if random.usize(..8) <= size {
         inner.extend(processed(random, Level::Server));
     }
-    let mut seen = Vec::new();
-    let named = [("@one", "{one}"), ("@two", "{two}")];
-    for (name, backend) in named {
+    let named_locations = [("@one", "{one}"), ("@two", "{two}")];
+    for (name, backend) in named_locations {
         if random.usize(..2) == 0 {
             let mut body = vec![Node::Line(format!("proxy_pass http://{backend};"))];
             if random.usize(..4) == 0 {
@@ -73,11 +72,12 @@ fn server(random: &mut Rng, index: usize, size: usize) -> Node {
             inner.push(section(format!("location {name} {{"), body, "}"));
         }
     }
+    let mut keys = Vec::new();
     for _ in 0..1 + random.usize(..2 + size) {
-        inner.extend(location(random, "", 0, &mut seen));
+        inner.extend(location(random, "", 0, &mut keys));
     }
     if random.usize(..2) == 0 {
-        inner.extend(location(random, "/", 0, &mut seen));
+        inner.extend(location(random, "/", 0, &mut keys));
     }
     if random.usize(..6) == 0 {
         let at = random.usize(..inner.len());
@@ -92,8 +92,10 @@ fn server(random: &mut Rng, index: usize, size: usize) -> Node {
     section(format!("server {{ {listen}"), inner, "}")
 }
 
-/// A location whose key no other of its level has; `None` if a random choice gives one that is there.
-fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>) -> Option<Node> {
+/// A location whose key is not among `keys`, those of the same level; `None` if the random choice is among them.
+/// `within` is empty for any location of a server, `/` for the one of all paths, `~` for any inside an expression, and
+/// else the prefix of the outer location.
+fn location(random: &mut Rng, within: &str, depth: usize, keys: &mut Vec<String>) -> Option<Node> {
     let place = match (within, random.usize(..8)) {
         ("/", _) => "/".to_owned(),
         ("", 0 | 1) => filled(random, "~ <regex>"),
@@ -111,13 +113,14 @@ fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>
         }
         _ => filled(random, "~ <regex>"),
     };
-    // An expression with braces must be quoted.
+    // nginx refuses two prefixes that differ only by `^~`.
     let key = place.trim_start_matches("^~ ").to_owned();
-    if seen.contains(&key) {
+    if keys.contains(&key) {
         return None;
     }
-    seen.push(key.clone());
+    keys.push(key.clone());
     let is_prefix = !place.starts_with(['~', '=', '^']);
+    let is_expression = place.starts_with('~');
     let mut body = Vec::new();
     for _ in 0..random.usize(..3) / 2 + random.usize(..2) {
         body.extend(inherited(random, Level::Location));
@@ -125,33 +128,23 @@ fn location(random: &mut Rng, within: &str, depth: usize, seen: &mut Vec<String>
     if random.usize(..4) == 0 {
         body.extend(processed(random, Level::Location));
     }
-    let is_expression = place.starts_with('~');
     body.extend(match random.usize(..10) {
-        0..=3 => {
-            let passes = if is_expression {
-                PASSES_OF_EXPRESSIONS
-            } else {
-                PASSES
-            };
-            lines(random, passes)
-        }
+        0..=3 if is_expression => lines(random, PASSES_OF_EXPRESSIONS),
+        0..=3 => lines(random, PASSES),
         4..=6 => lines(random, FILES),
-        7 => lines(
-            random,
-            if is_expression {
-                ALIASES_OF_EXPRESSIONS
-            } else {
-                ALIASES
-            },
-        ),
+        7 if is_expression => lines(random, ALIASES_OF_EXPRESSIONS),
+        7 => lines(random, ALIASES),
         8 => lines(random, ANSWERS),
         _ => Vec::new(),
     });
     if depth == 0 && random.usize(..5) == 0 && (is_prefix || is_expression) {
-        let outer = if is_prefix { key.as_str() } else { "~" };
-        let mut seen = Vec::new();
-        let outer = if outer == "/" { "//" } else { outer };
-        body.extend(location(random, outer, 1, &mut seen));
+        let outer = match key.as_str() {
+            _ if is_expression => "~",
+            // A `/` would ask for the location of all paths.
+            "/" => "//",
+            prefix => prefix,
+        };
+        body.extend(location(random, outer, 1, &mut Vec::new()));
     }
     Some(section(format!("location {place} {{"), body, "}"))
 }
