@@ -98,7 +98,7 @@ fn is_about_compression(directive: &Directive) -> bool {
     let is_read_by_them = |variable: &String| {
         let bare = variable.trim_start_matches('!');
         let name = bare.split_once('=').map_or(bare, |(name, _)| name);
-        COMPRESSION_VARIABLES.contains(&name)
+        VARIABLES.split(' ').any(|it| it == name)
     };
     !variables.is_empty() && variables.iter().all(is_read_by_them)
 }
@@ -115,14 +115,8 @@ fn media_types<'t>(types: impl IntoIterator<Item = &'t str>) -> Option<(String, 
     (!found.is_empty()).then(|| ("compress_types".to_owned(), quoted_list(found)))
 }
 
-/// The variables that mod_deflate and mod_brotli read.
-const COMPRESSION_VARIABLES: [&str; 5] = [
-    "no-gzip",
-    "dont-vary",
-    "gzip-only-text/html",
-    "force-gzip",
-    "no-brotli",
-];
+/// The variables that mod_deflate and mod_brotli read, separated by blanks.
+const VARIABLES: &str = "no-gzip dont-vary gzip-only-text/html force-gzip no-brotli";
 
 /// The length in bytes from which on nginx compresses if `gzip_min_length` is not set.
 const NGINX_MIN: &str = "20";

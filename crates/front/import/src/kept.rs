@@ -36,42 +36,49 @@ pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
 /// uses one of them for all requests.
 fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     let model = Model::new(plan);
-    let kept = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
+    // Whether each virtual host leaves something to the old server.
     let mut keeps = vec![false; plan.hosts.len()];
     for group in groups {
-        keeps[group.host] |= group.routes.iter().any(kept);
+        let is_kept = |it: &Route| matches!(outcome(&it.rule), Action::Files | Action::Closed);
+        keeps[group.host] |= group.routes.iter().any(is_kept);
     }
-    let mut said: BTreeSet<(usize, usize)> = BTreeSet::new();
-    let names = plan.hosts.iter().flat_map(|it| &it.names);
-    for name in names.map(String::as_str).chain([UNKNOWN_HOST]) {
-        let name = name.replacen('*', "x", 1);
-        let on = (0..plan.listeners.len()).filter_map(|it| model.host(it, &name));
-        let hosts: BTreeSet<usize> = on.collect();
-        let (kept, others): (Vec<usize>, Vec<usize>) = hosts.iter().partition(|&&it| keeps[it]);
-        // If several leave something to the old server, it takes the first of them for all.
-        let Some((&first, later)) = kept.split_first() else {
+    let mut reported: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let names = plan.hosts.iter().flat_map(|host| &host.names);
+    for name_or_wildcard in names.map(String::as_str).chain([UNKNOWN_HOST]) {
+        let name = name_or_wildcard.replacen('*', "x", 1);
+        let listeners = 0..plan.listeners.len();
+        let hosts: BTreeSet<usize> = listeners
+            .filter_map(|listener| model.host(listener, &name))
+            .collect();
+        let (keeping, others): (Vec<usize>, Vec<usize>) = hosts.iter().partition(|&&it| keeps[it]);
+        let Some((&first, later)) = keeping.split_first() else {
             continue;
         };
+        let first_shown = shown(plan, first);
         let of_name = match name.as_str() {
             UNKNOWN_HOST => "each host that no virtual host names".to_owned(),
             name => format!("`{name}`"),
         };
-        for &at in later.iter().filter(|&&at| said.insert((first, at))) {
-            let other = shown(plan, first);
-            let text = format!(
-                "{of_name} is served by this virtual host and by {other}, on different addresses, and both leave \
-                 something to the old server. At the one address of --keep it takes the first of them for both, with \
-                 its guards alone: convert by hand what one of them leaves"
-            );
-            ledger.say(Weight::Risk, plan.hosts[at].place.clone(), text);
-        }
-        for at in others.into_iter().filter(|_| later.is_empty()) {
-            if said.insert((first, at)) {
+        for &host in later {
+            if reported.insert((first, host)) {
                 let text = format!(
-                    "move {} to the address of --keep, and not this one, which serves {of_name}, too",
-                    shown(plan, first)
+                    "{of_name} is served by this virtual host and by {first_shown}, on different addresses, and both \
+                     leave something to the old server. At the one address of --keep it takes the first of them for \
+                     both, with its guards alone: convert by hand what one of them leaves"
                 );
-                ledger.say(Weight::Note, plan.hosts[at].place.clone(), text);
+                ledger.say(Weight::Risk, plan.hosts[host].place.clone(), text);
+            }
+        }
+        // With several that leave something, no move of one of them helps.
+        if !later.is_empty() {
+            continue;
+        }
+        for host in others {
+            if reported.insert((first, host)) {
+                let text = format!(
+                    "move {first_shown} to the address of --keep, and not this one, which serves {of_name}, too"
+                );
+                ledger.say(Weight::Note, plan.hosts[host].place.clone(), text);
             }
         }
     }

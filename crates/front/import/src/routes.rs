@@ -90,7 +90,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
     groups
 }
 
-/// The schemes by which clients reach a virtual host. Those of a trusted proxy may come by HTTPS without a TLS listener.
+/// The schemes by which clients reach a virtual host. Those of a proxy may come by HTTPS without a TLS listener.
 fn client_schemes(plan: &Plan, host: &VirtualHost) -> Schemes {
     let of_listeners = Schemes::of_listeners(plan, host);
     Schemes {

@@ -492,8 +492,8 @@ fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     Some(access.unwrap_or(Access::Unsaid))
 }
 
-/// The clients that `Order deny,allow` lets in: `allow` has precedence, and clients in no list are let in. `None` if the
-/// front cannot express them.
+/// The clients that `Order deny,allow` lets in: `allow` has precedence, and clients in no list are let in. `None` if
+/// the front cannot express them.
 fn allowed_first(allow: &[String], deny: &[String]) -> Option<Access> {
     if has_all(allow) || deny.is_empty() {
         return Some(Access::Open);
@@ -513,8 +513,8 @@ fn allowed_first(allow: &[String], deny: &[String]) -> Option<Access> {
     }
 }
 
-/// The clients that `Order allow,deny` lets in: `deny` has precedence, and clients in no list are refused. `None` if the
-/// front cannot express them.
+/// The clients that `Order allow,deny` lets in: `deny` has precedence, and clients in no list are refused. `None` if
+/// the front cannot express them.
 fn denied_first(allow: &[String], deny: &[String]) -> Option<Access> {
     if has_all(deny) || allow.is_empty() {
         return Some(Access::Nobody);

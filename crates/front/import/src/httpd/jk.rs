@@ -94,14 +94,16 @@ fn jk_file(
     sources: &Sources,
     expansion: &mut Expansion<'_>,
 ) -> Result<Option<Text>, ImportError> {
-    let main = sources.httpd.first();
-    let paths = main.map(|text| expansion.paths(directive.word(0), text));
-    let paths = paths.unwrap_or_default();
-    let is_given = |path: &PathBuf| {
-        let mut all = sources.workers.iter().chain(&sources.maps);
-        all.any(|it| it.path == *path)
+    let mut paths = Vec::new();
+    if let Some(main) = sources.httpd.first() {
+        paths = expansion.paths(directive.word(0), main);
+    }
+    let is_read_already = |path: &PathBuf| {
+        let mut all_given = sources.workers.iter().chain(&sources.maps);
+        all_given.any(|text| text.path == *path)
     };
-    if !given.is_empty() && paths.first().is_none_or(is_given) {
+    // A given file replaces one that does not exist here.
+    if !given.is_empty() && paths.first().is_none_or(is_read_already) {
         expansion.ledger.mapped(directive.id);
         return Ok(None);
     }

@@ -30,19 +30,14 @@ impl Modules {
     /// name in `LoadModule`.
     pub(crate) fn has(&self, name: &str) -> Option<bool> {
         let stem = stem(name);
-        if ALWAYS.contains(&stem) || self.loaded.contains(stem) {
+        if has_word(ALWAYS, stem) || self.loaded.contains(stem) {
             return Some(true);
         }
         // A file that loads only some module of its own does not list all modules.
         let is_list_complete = self.loaded.contains(REQUIRE) && !self.has_unread;
-        let is_own = |name: &str| OWN.split(' ').any(|own| own == name);
-        let is_third_party = |name: &String| !is_own(name) && !ALWAYS.contains(&name.as_str());
-        let has_own_name = is_own(stem) || !self.loaded.iter().any(is_third_party);
-        if is_list_complete && has_own_name {
-            Some(false)
-        } else {
-            None
-        }
+        let is_third_party = |name: &String| !has_word(OWN, name) && !has_word(ALWAYS, name);
+        let is_name_known = has_word(OWN, stem) || !self.loaded.iter().any(is_third_party);
+        (is_list_complete && is_name_known).then_some(false)
     }
 }
 
@@ -51,7 +46,7 @@ impl Modules {
 pub(crate) fn guards_of(directives: Vec<Directive>, ledger: &mut Ledger) -> Vec<Directive> {
     let mut guards = Vec::new();
     for mut directive in directives {
-        let is_place = PLACES.contains(&directive.name.as_str());
+        let is_place = has_word(PLACES, &directive.name);
         if !is_place && may_close("httpd", &directive.name) {
             ledger.unmapped(directive.id, "it is unknown whether its module is loaded");
             // No table knows this name, so it closes its place.
@@ -78,35 +73,21 @@ fn stem(name: &str) -> &str {
     stem.strip_prefix("mpm_").unwrap_or(stem)
 }
 
+/// Whether a list of names, separated by blanks, has this one.
+fn has_word(names: &str, name: &str) -> bool {
+    names.split(' ').any(|it| it == name)
+}
+
 /// Sections whose directives are examined one by one.
-const PLACES: [&str; 8] = [
-    "location",
-    "locationmatch",
-    "directory",
-    "directorymatch",
-    "files",
-    "filesmatch",
-    "virtualhost",
-    "proxy",
-];
+const PLACES: &str = "\
+    location locationmatch directory directorymatch files filesmatch virtualhost proxy";
 
 /// The module of `Require`. A list of modules without it is incomplete.
 const REQUIRE: &str = "authz_core";
 
 /// Modules that count as loaded even if no `LoadModule` names them: those that builds of httpd usually contain, and
 /// `authz_core`, without which httpd 2.4 has no `Require`.
-const ALWAYS: &[&str] = &[
-    "authz_core",
-    "core",
-    "http",
-    "http_core",
-    "log_config",
-    "logio",
-    "so",
-    "unixd",
-    "version",
-    "watchdog",
-];
+const ALWAYS: &str = "authz_core core http http_core log_config logio so unixd version watchdog";
 
 /// Modules of httpd 2.4 whose name in `LoadModule` equals that of their source file.
 const OWN: &str = "\

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::directive::Directive;
 use crate::expression::{Expression, literal, translated};
-use crate::httpd::expressions;
+use crate::httpd::expressions::{self, PathSet};
 use crate::httpd::fields::OWN_HOST;
 use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger};
@@ -194,8 +194,6 @@ pub(crate) fn pass(
     plan: &mut Plan,
     ledger: &mut Ledger,
 ) -> Vec<Rule> {
-    let id = directive.id;
-    let place = ledger.place(id).clone();
     let (path, words) = match section {
         Some(path) => (path, &directive.words[..]),
         None => (
@@ -203,72 +201,105 @@ pub(crate) fn pass(
             directive.words.get(1..).unwrap_or_default(),
         ),
     };
-    let target = words.first().map_or("", String::as_str);
-    let parameters = words.get(1..).unwrap_or_default();
-    let is_match = directive.name == "proxypassmatch";
-    let (mut matchers, is_exact) = if is_match {
-        let set = expressions::paths(path, false);
-        (set.matchers, set.is_exact)
-    } else {
-        (vec![prefix(path)], true)
+    let pass = ProxyPass {
+        directive,
+        path,
+        target: words.first().map_or("", String::as_str),
+        parameters: words.get(1..).unwrap_or_default(),
+        is_match: directive.name == "proxypassmatch",
     };
-    let rules = |matchers: &[Matcher], action: Action| -> Vec<Rule> {
-        let rule = |it: &Matcher| Rule::new(Some(&place), it.clone(), action.clone());
-        matchers.iter().map(rule).collect()
+    let set = if pass.is_match {
+        expressions::paths(path, false)
+    } else {
+        PathSet {
+            matchers: vec![prefix(path)],
+            is_exact: true,
+        }
     };
     // `!` leaves the paths to other modules.
-    if target == "!" {
-        if is_exact {
-            ledger.mapped(id);
-            return rules(&matchers, Action::Files);
+    if pass.target == "!" && set.is_exact {
+        ledger.mapped(directive.id);
+        return pass.rules(&set.matchers, Action::Files, ledger);
+    }
+    if pass.target == "!" {
+        let text = format!("routes cannot express the pattern `{path}`");
+        ledger.unmapped(directive.id, &text);
+        return pass.rules(&set.matchers, Action::Closed, ledger);
+    }
+    match pass.forwarding_rules(&set, balancers, plan, ledger) {
+        Some(rules) => rules,
+        None => pass.rules(&set.matchers, Action::Closed, ledger),
+    }
+}
+
+/// A `ProxyPass` or `ProxyPassMatch` with the parts of its line.
+struct ProxyPass<'d> {
+    directive: &'d Directive,
+    path: &'d str,
+    target: &'d str,
+    parameters: &'d [String],
+    /// Whether the path is an expression.
+    is_match: bool,
+}
+
+impl ProxyPass<'_> {
+    /// The rules that forward requests for these paths; `None` if the front cannot forward them so, which is reported.
+    fn forwarding_rules(
+        &self,
+        set: &PathSet,
+        balancers: &Balancers,
+        plan: &mut Plan,
+        ledger: &mut Ledger,
+    ) -> Option<Vec<Rule>> {
+        let id = self.directive.id;
+        let mut url = Some(self.target.to_owned());
+        let mut grouped = None;
+        if self.is_match {
+            url = whole_path(self.path, self.target);
+            if url.is_none() && self.target.contains('$') {
+                grouped = GroupedTarget::new(translated(self.path, false), self.target);
+                url = grouped.as_ref().map(|it| it.authority.clone());
+            }
         }
-        ledger.unmapped(id, &format!("routes cannot express the pattern `{path}`"));
-        return rules(&matchers, Action::Closed);
-    }
-    let kept_path_url = whole_path(path, target).filter(|_| is_match);
-    let mut grouped = None;
-    if is_match && kept_path_url.is_none() && target.contains('$') {
-        grouped = GroupedTarget::new(translated(path, false), target);
-    }
-    let url = match &grouped {
-        Some(grouped) => Some(grouped.authority.clone()),
-        None if is_match => kept_path_url,
-        None => Some(target.to_owned()),
-    };
-    let forwarded = match url {
-        Some(url) if is_exact => forward(&url, parameters, id, balancers, plan, ledger),
-        _ => None,
-    };
-    let Some((upstream, target_path, keys)) = forwarded else {
-        let text = format!("`{}` cannot be converted", directive.shown(ledger));
-        ledger.unmapped(id, &text);
-        return rules(&matchers, Action::Closed);
-    };
-    if !is_match && !is_joined(path, target, id, ledger) {
-        return rules(&matchers, Action::Closed);
-    }
-    ledger.mapped(id);
-    let rewrite = match grouped {
-        Some(grouped) => {
-            matchers = vec![grouped.matcher];
-            Some(grouped.path)
+        let forwarded = url
+            .filter(|_| set.is_exact)
+            .and_then(|url| forward(&url, self.parameters, id, balancers, plan, ledger));
+        let Some((upstream, target_path, keys)) = forwarded else {
+            let text = format!("`{}` cannot be converted", self.directive.shown(ledger));
+            ledger.unmapped(id, &text);
+            return None;
+        };
+        if !self.is_match && !is_joined(self.path, self.target, id, ledger) {
+            return None;
         }
-        None if is_match => None,
-        None => rewrite(path, &target_path),
-    };
-    // For an expression, `rewrite` would be the whole new path, and not only that of the prefix.
-    let has_wildcards = !is_match && matchers.iter().any(Matcher::is_expression);
-    if has_wildcards && rewrite.is_some() {
-        ledger.unmapped(id, "routes cannot change a path with `*` or `?`");
-        return rules(&matchers, Action::Closed);
-    }
-    let mut forwarding = rules(&matchers, Action::Forward { upstream, rewrite });
-    if !keys.is_empty() {
-        for rule in &mut forwarding {
-            rule.settings.keys.extend(keys.clone());
+        ledger.mapped(id);
+        let mut rules = if let Some(GroupedTarget { matcher, path, .. }) = grouped {
+            let rewrite = Some(path);
+            self.rules(&[matcher], Action::Forward { upstream, rewrite }, ledger)
+        } else {
+            let changed = rewrite(self.path, &target_path);
+            let rewrite = changed.filter(|_| !self.is_match);
+            // For an expression, it would be the whole new path, and not only that of the prefix.
+            if rewrite.is_some() && set.matchers.iter().any(Matcher::is_expression) {
+                ledger.unmapped(id, "routes cannot change a path with `*` or `?`");
+                return None;
+            }
+            let action = Action::Forward { upstream, rewrite };
+            self.rules(&set.matchers, action, ledger)
+        };
+        if !keys.is_empty() {
+            for rule in &mut rules {
+                rule.settings.keys.extend(keys.clone());
+            }
         }
+        Some(rules)
     }
-    forwarding
+
+    fn rules(&self, matchers: &[Matcher], action: Action, ledger: &Ledger) -> Vec<Rule> {
+        let place = ledger.place(self.directive.id);
+        let rule = |it: &Matcher| Rule::new(Some(place), it.clone(), action.clone());
+        matchers.iter().map(rule).collect()
+    }
 }
 
 /// Whether a `ProxyPass` takes the path of its section for an expression, because it has wildcards.

@@ -440,7 +440,6 @@ fn rewrite(
 ) -> Vec<Rewrite> {
     let (expression, target) = (directive.word(0), directive.word(1));
     let flags = flags(directive);
-    let has = |flag: &str| has_flag(&flags, flag);
     let condition = all_of(conditions, clients);
     let settled = condition.settled();
     let asks_host = settled == SettledCondition::Waits;
@@ -463,7 +462,8 @@ fn rewrite(
     }
     // In the context of a server, paths begin with a slash.
     let negated = expression.starts_with('!');
-    let mut set = expressions::paths(expression.trim_start_matches('!'), has("NC"));
+    let ignores_case = has_flag(&flags, "NC");
+    let mut set = expressions::paths(expression.trim_start_matches('!'), ignores_case);
     let takes_away = takes_away(&flags);
     let changes_nothing =
         |flag: &str| matches!(flag, "" | "L" | "END" | "NC" | "PT") || flag.starts_with("E=");

@@ -148,8 +148,8 @@ pub(crate) fn rules(
     rules
 }
 
-/// Applies an exclusion (`!/path` or `JkUnMount`) to the rules of the worker's mounts. A rule whose paths no pattern can
-/// divide is closed.
+/// Applies an exclusion (`!/path` or `JkUnMount`) to the rules of the worker's mounts. A rule whose paths no pattern
+/// can divide is closed.
 fn exclude(exclusion: &Mount, mount_rules: &mut [(&Mount, Vec<Rule>)], ledger: &mut Ledger) {
     let matcher = Matcher::pattern(&exclusion.pattern);
     let of_all_workers = exclusion.worker == "*";

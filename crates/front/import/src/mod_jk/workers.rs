@@ -127,38 +127,41 @@ impl Workers {
         text
     }
 
-    /// A property of a worker: its own, or that of a worker it refers to (`reference`).
-    fn property(&self, worker: &str, key: &str) -> Option<&(String, Id)> {
-        let mut prefix = format!("worker.{worker}");
-        for _ in 0..REFERENCES_MAX {
-            if let Some(found) = self.properties.get(&format!("{prefix}.{key}")) {
-                return Some(found);
-            }
-            let (reference, _) = self.properties.get(&format!("{prefix}.reference"))?;
-            prefix.clone_from(reference);
+    /// The prefix `worker.NAME` of a worker, and those of the workers it refers to (`reference`), one after the other.
+    fn prefixes(&self, worker: &str) -> Vec<String> {
+        let mut prefixes = vec![format!("worker.{worker}")];
+        let mut name = format!("worker.{worker}.reference");
+        // Workers may refer to each other.
+        while prefixes.len() < REFERENCES_MAX
+            && let Some((reference, _)) = self.properties.get(&name)
+        {
+            prefixes.push(reference.clone());
+            name = format!("{reference}.reference");
         }
-        None
+        prefixes
+    }
+
+    /// A property of a worker: its own, or that of a worker it refers to.
+    fn property(&self, worker: &str, key: &str) -> Option<&(String, Id)> {
+        let prefixes = self.prefixes(worker);
+        let mut names = prefixes.iter().map(|prefix| format!("{prefix}.{key}"));
+        names.find_map(|name| self.properties.get(&name))
     }
 
     /// All properties of a worker by their short names, including those of workers it refers to.
     fn of(&self, worker: &str) -> Vec<(String, String, Id)> {
         let mut found: Vec<(String, String, Id)> = Vec::new();
-        let mut prefix = format!("worker.{worker}");
-        for _ in 0..REFERENCES_MAX {
+        for prefix in self.prefixes(worker) {
             let start = format!("{prefix}.");
             for (name, (value, id)) in self.properties.range(start.clone()..) {
                 let Some(key) = name.strip_prefix(&start) else {
                     break;
                 };
-                if !found.iter().any(|it| it.0 == key) {
+                // The worker's own property replaces that of a worker it refers to.
+                if !found.iter().any(|(known, ..)| known == key) {
                     found.push((key.to_owned(), value.clone(), *id));
                 }
             }
-            let reference = self.properties.get(&format!("{prefix}.reference"));
-            let Some((reference, _)) = reference else {
-                break;
-            };
-            prefix.clone_from(reference);
         }
         found
     }
@@ -195,17 +198,13 @@ impl Workers {
 
     /// Marks a worker, and those it refers to, as used.
     pub(crate) fn claim(&mut self, worker: &str, ledger: &mut Ledger) {
-        let mut prefix = format!("worker.{worker}");
-        for _ in 0..REFERENCES_MAX {
-            if let Some((_, id)) = self.properties.get(&format!("{prefix}.type")) {
-                ledger.mapped(*id);
+        for prefix in self.prefixes(worker) {
+            for key in ["type", "reference"] {
+                if let Some((_, id)) = self.properties.get(&format!("{prefix}.{key}")) {
+                    ledger.mapped(*id);
+                }
             }
-            self.used.insert(prefix.clone());
-            let Some((reference, id)) = self.properties.get(&format!("{prefix}.reference")) else {
-                break;
-            };
-            ledger.mapped(*id);
-            prefix.clone_from(reference);
+            self.used.insert(prefix);
         }
     }
 
@@ -371,7 +370,7 @@ pub(crate) fn hoist(upstream: &mut Upstream) {
     for (key, value) in first {
         let mut backends = upstream.backends.iter();
         let is_common = backends.all(|backend| backend.keys.get(&key) == Some(&value));
-        if is_common && !OF_ONE.contains(&key.as_str()) {
+        if is_common && !OF_ONE.split(' ').any(|it| it == key) {
             for backend in &mut upstream.backends {
                 backend.keys.remove(&key);
             }
@@ -635,16 +634,7 @@ const VALUE_MAX: usize = 64 << 10;
 const REFERENCES_MAX: usize = 20;
 
 /// Keys that belong to a single backend, which [`hoist`] does not move.
-const OF_ONE: &[&str] = &[
-    "name",
-    "weight",
-    "jvm_route",
-    "domain",
-    "fallback",
-    "distance",
-    "activation",
-    "upgrade_url",
-];
+const OF_ONE: &str = "name weight jvm_route domain fallback distance activation upgrade_url";
 
 /// The properties of workers that mod_jk knows, separated by blanks.
 const KNOWN: &str = "\
