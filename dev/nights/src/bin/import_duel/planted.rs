@@ -21,24 +21,22 @@ struct Planted {
 
 /// Checks that each planted door is found.
 pub(crate) fn check(kinds: &[Kind], addresses: &Addresses) -> anyhow::Result<()> {
-    for it in PLANTED.iter().filter(|it| kinds.contains(&it.kind)) {
+    for planted in PLANTED.iter().filter(|it| kinds.contains(&it.kind)) {
         let conf = |text: &str| Conf(vec![(MAIN.to_owned(), text.to_owned())]);
-        let lines: Vec<&str> = FROM.lines().chain(it.request.lines()).collect();
-        let ask = Ask::parse(&lines)?;
+        let lines: Vec<&str> = FROM.lines().chain(planted.request.lines()).collect();
+        let asks = [Ask::parse(&lines)?];
         let duel = Duel {
-            kind: it.kind,
+            kind: planted.kind,
             addresses,
         };
-        let (source, imported) = (conf(it.source), conf(it.imported));
-        let asks = [ask];
+        let (source, imported) = (conf(planted.source), conf(planted.imported));
         let found = duel.compare(&source, &imported, &asks, &mut Tally::default())?;
-        let is_found = found.iter().any(|found| found.door == it.door);
         ensure!(
-            is_found,
+            found.iter().any(|finding| finding.door == planted.door),
             "a planted door was not found: {:?} of {:?} by {}, but {found:?}",
-            it.door,
-            it.kind,
-            it.request
+            planted.door,
+            planted.kind,
+            planted.request
         );
         let honest = duel.compare(&source, &source, &asks, &mut Tally::default())?;
         ensure!(

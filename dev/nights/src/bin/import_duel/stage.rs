@@ -217,7 +217,6 @@ pub(crate) fn import(
         Ok(front) => Ok(Imported::Serves {
             _front: front,
             said,
-
             wider,
         }),
         Err(error) => Ok(Imported::Fails(
