@@ -55,6 +55,7 @@ pub(crate) async fn answer(
 ) -> After {
     let mut reason = own.reason;
     let answer = match own.content {
+        OwnContent::Page(status) if status.is_success() => page(exchange, status).of_route(),
         OwnContent::Page(status) => page(exchange, status),
         OwnContent::Text(status, media_type, text) => {
             Answer::text(status, media_type.as_bytes(), text)

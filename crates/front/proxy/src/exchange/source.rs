@@ -141,6 +141,12 @@ impl Answer {
         }
     }
 
+    /// The answer as the content of its route, rather than a page in the place of it.
+    pub(crate) fn of_route(mut self) -> Self {
+        self.scope = FieldScope::OwnText;
+        self
+    }
+
     /// A 304: the client's copy of a file is still valid.
     pub(crate) fn not_modified(headers: Fields) -> Self {
         let mut answer = Self::new(StatusCode::NOT_MODIFIED, headers, Bytes::new());

@@ -212,7 +212,8 @@ pub(crate) static RESPONSE_SECTION: Section = Section {
     intro: "What the route above it changes of the fields of responses. The front's own pages and redirects have \
             them, too, but for those that describe a body or its life: `Content-*` other than \
             `Content-Security-Policy`, `Cache-Control`, `Expires`, `Age`, `Pragma`, `ETag`, `Last-Modified`, \
-            `Accept-Ranges` and `Set-Cookie`. A 304 has no `Content-*`. Its keys are those of \
+            `Accept-Ranges` and `Set-Cookie`; answers of a route by `text`, or by a `status` such as 204, lack only those that \
+            describe a body. A 304 has no `Content-*`. Its keys are those of \
             `[route.request_headers]`, and `statuses`. A route may have several, as `[[route.response_headers]]`.",
     keys: &[Part::all(&KEYS), Part::all(&STATUS_KEYS)],
     later: &[],
