@@ -23,6 +23,18 @@ pub(crate) enum Blank {
     Capture(usize),
     /// A value to which clients give its name.
     Named(NamedValue),
+    /// A value of the response.
+    Response(ResponseValue),
+}
+
+/// A value of a response before the route changes it: `{response:NAME}` and `{response_cookie:NAME}`. It is empty if the
+/// response does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseValue {
+    /// The field of this name; several lines are joined by `, `.
+    Header(FieldName),
+    /// The first cookie of this name that the response sets.
+    Cookie(Box<str>),
 }
 
 /// A value of a request that clients name: `{header:NAME}`, `{query:NAME}` and `{cookie:NAME}`. It is empty if the request
@@ -43,6 +55,8 @@ pub struct KnownNames {
     placeholders: &'static [Placeholder],
     /// Whether the template may have [`NamedValue`]s.
     has_values: bool,
+    /// Whether the template may have [`ResponseValue`]s.
+    has_response: bool,
 }
 
 /// A part of a request that a [`Template`] names.
@@ -73,6 +87,14 @@ pub enum Placeholder {
     Rest,
     /// `{rest_query}`: `{rest}`, and `?` with the query if there is one.
     RestQuery,
+    /// `{tls_version}`: the version of TLS, such as `TLSv1.3`; empty without TLS, as are the next three.
+    TlsVersion,
+    /// `{tls_cipher}`: the cipher suite as OpenSSL names it.
+    TlsCipher,
+    /// `{tls_name}`: the server name that the client asked for in its handshake (SNI).
+    TlsName,
+    /// `{tls_reused}`: `r` if the handshake resumed a session, else `.`. nginx: `$ssl_session_reused`.
+    TlsReused,
 }
 
 /// The reason why a text is not a template.
@@ -105,8 +127,19 @@ impl Placeholder {
             Self::Query,
             Self::Search,
             Self::PathQuery,
+            Self::TlsVersion,
+            Self::TlsCipher,
+            Self::TlsName,
+            Self::TlsReused,
         ],
         has_values: true,
+        has_response: false,
+    };
+
+    /// The placeholders that values of fields of responses may have.
+    pub const OF_RESPONSES: KnownNames = KnownNames {
+        has_response: true,
+        ..Self::OF_FIELDS
     };
 
     /// The placeholders that the target of a redirect may have.
@@ -123,6 +156,7 @@ impl Placeholder {
             Self::RestQuery,
         ],
         has_values: false,
+        has_response: false,
     };
 
     /// The placeholders that are filled in in the text of an answer.
@@ -130,7 +164,15 @@ impl Placeholder {
 
     /// Whether the value is chosen by the client.
     fn is_of_client(self) -> bool {
-        !matches!(self, Self::ClientIp | Self::RequestId | Self::Scheme)
+        !matches!(
+            self,
+            Self::ClientIp
+                | Self::RequestId
+                | Self::Scheme
+                | Self::TlsVersion
+                | Self::TlsCipher
+                | Self::TlsReused
+        )
     }
 
     /// Whether responses made with the value must not be shared between requests that differ in it, although nothing
@@ -142,6 +184,7 @@ impl Placeholder {
             // A stored response is one to GET.
             Self::ClientIp | Self::RequestId | Self::Method => false,
             Self::Query | Self::Search | Self::PathQuery | Self::RestQuery => true,
+            Self::TlsVersion | Self::TlsCipher | Self::TlsName | Self::TlsReused => true,
         }
     }
 
@@ -165,6 +208,10 @@ impl Placeholder {
             Self::PathQuery => "path_query",
             Self::Rest => "rest",
             Self::RestQuery => "rest_query",
+            Self::TlsVersion => "tls_version",
+            Self::TlsCipher => "tls_cipher",
+            Self::TlsName => "tls_name",
+            Self::TlsReused => "tls_reused",
         }
     }
 }
@@ -174,6 +221,7 @@ impl KnownNames {
     pub const NONE: Self = Self {
         placeholders: &[],
         has_values: false,
+        has_response: false,
     };
 
     fn placeholder(self, name: &str) -> Option<Placeholder> {
@@ -190,16 +238,18 @@ impl KnownNames {
             return None;
         }
         let (kind, name) = text.split_once(':')?;
-        Some(Blank::Named(match kind {
-            "header" => NamedValue::Header(FieldName::parse(name.as_bytes())?),
-            "query" if is_parameter(name) => NamedValue::Query(name.into()),
-            "cookie" => {
-                // A cookie's name is a token, as that of a field is (RFC 6265, section 4.1.1).
-                FieldName::parse(name.as_bytes())?;
-                NamedValue::Cookie(name.into())
+        // A cookie's name is a token, as that of a field is (RFC 6265, section 4.1.1).
+        let token = FieldName::parse(name.as_bytes());
+        Some(match kind {
+            "header" => Blank::Named(NamedValue::Header(token?)),
+            "query" if is_parameter(name) => Blank::Named(NamedValue::Query(name.into())),
+            "cookie" if token.is_some() => Blank::Named(NamedValue::Cookie(name.into())),
+            "response" if self.has_response => Blank::Response(ResponseValue::Header(token?)),
+            "response_cookie" if self.has_response && token.is_some() => {
+                Blank::Response(ResponseValue::Cookie(name.into()))
             }
             _ => return None,
-        }))
+        })
     }
 }
 
@@ -287,7 +337,7 @@ impl Template {
         self.0.iter().any(|part| match part {
             Part::Text(_) => false,
             Part::Blank(Blank::Placeholder(it)) => it.is_of_client(),
-            Part::Blank(Blank::Capture(_) | Blank::Named(_)) => true,
+            Part::Blank(Blank::Capture(_) | Blank::Named(_) | Blank::Response(_)) => true,
         })
     }
 
@@ -301,6 +351,25 @@ impl Template {
             }
         }
         text
+    }
+
+    /// Whether the template has a value of the response.
+    pub(crate) fn names_response(&self) -> bool {
+        let is_one = |part: &Part| matches!(part, Part::Blank(Blank::Response(_)));
+        self.0.iter().any(is_one)
+    }
+
+    /// The template in which all but the values of the response are filled in: `write` appends the value of each place.
+    pub(crate) fn fill_request(&self, mut write: impl FnMut(&Blank, &mut Vec<u8>)) -> Self {
+        let part = |part: &Part| match part {
+            Part::Text(_) | Part::Blank(Blank::Response(_)) => part.clone(),
+            Part::Blank(blank) => {
+                let mut text = Vec::new();
+                write(blank, &mut text);
+                Part::Text(text.into())
+            }
+        };
+        Self(self.0.iter().map(part).collect())
     }
 
     /// Whether the template has `{rest}` or `{rest_query}`.
@@ -317,8 +386,8 @@ impl Template {
         self.0.iter().any(|part| match part {
             Part::Text(_) => false,
             Part::Blank(Blank::Named(_)) => true,
-            // A capture is a part of the path, which is in the key.
-            Part::Blank(Blank::Capture(_)) => false,
+            // A capture is a part of the path, which is in the key. Requests have no value of the response.
+            Part::Blank(Blank::Capture(_) | Blank::Response(_)) => false,
             Part::Blank(Blank::Placeholder(placeholder)) => placeholder.needs_key(),
         })
     }
@@ -415,16 +484,19 @@ fn is_parameter(name: &str) -> bool {
 
 /// The names that a template may have, as they are listed in messages.
 fn list(known: KnownNames, expression: Option<&PathExpression>) -> String {
-    let placeholders = known.placeholders.iter().map(|it| it.name());
-    let mut names: Vec<String> = placeholders.map(str::to_owned).collect();
-    if known.has_values {
-        names.extend(["header:NAME", "query:NAME", "cookie:NAME"].map(str::to_owned));
-    }
-    if let Some(expression) = expression {
-        names.extend(expression.groups());
-    }
-    let shown: Vec<String> = names.iter().map(|name| format!("{{{name}}}")).collect();
-    shown.join(", ")
+    let fixed = known.placeholders.iter().map(|it| it.name());
+    let kinds = ["header:NAME", "query:NAME", "cookie:NAME"];
+    let values = kinds.into_iter().filter(|_| known.has_values);
+    let of_response = ["response:NAME", "response_cookie:NAME"];
+    let responses = of_response.into_iter().filter(|_| known.has_response);
+    let groups = expression.into_iter().flat_map(PathExpression::groups);
+    let names = fixed
+        .chain(values)
+        .chain(responses)
+        .map(str::to_owned)
+        .chain(groups);
+    let shown = names.map(|it| format!("{{{it}}}"));
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -240,6 +240,7 @@ impl<'s> Outgoing<'s> {
             client: self.identity.ip,
             id,
             secure: self.identity.secure,
+            tls: self.client.tls_facts(),
             method: &self.head.method,
             path: self.path.asked(),
             rest: b"",

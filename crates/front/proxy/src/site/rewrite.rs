@@ -101,7 +101,7 @@ pub(crate) fn replace_whole(path: &mut NormalPath, to: &Template) -> Result<(), 
     let mut text = to.fill(|blank, text| match blank {
         Blank::Capture(group) => path.captured().write_in_path(*group, text),
         // The new path can only have captured texts.
-        Blank::Placeholder(_) | Blank::Named(_) => {}
+        Blank::Placeholder(_) | Blank::Named(_) | Blank::Response(_) => {}
     });
     let last_segment = match memchr::memrchr(b'/', &path.forward) {
         Some(slash) => &path.forward[slash + 1..],

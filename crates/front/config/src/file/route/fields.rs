@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{
-    FieldRule, NameRef, PathExpression, Placeholder, ResponseFieldRule, Template, Traits,
+    FieldRule, KnownNames, NameRef, PathExpression, Placeholder, ResponseFieldRule, Template,
+    Traits,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -109,18 +110,25 @@ fn read_one(
         table.read(STATUS_KEYS, &mut written);
         check_statuses(&written.statuses, &mut table);
     }
+    let known = if of_request {
+        Placeholder::OF_FIELDS
+    } else {
+        Placeholder::OF_RESPONSES
+    };
     let mut changes: Vec<(&str, RuleResult)> = Vec::new();
     for name in &written.remove {
         changes.push(("remove", free_name(name, of_request).map(FieldRule::Remove)));
     }
     for (name, text) in &written.set {
         let name = free_name(name, of_request);
-        let rule = name.and_then(|name| Ok(FieldRule::Set(name, template(text, expression)?)));
+        let template = template(text, known, expression);
+        let rule = name.and_then(|name| Ok(FieldRule::Set(name, template?)));
         changes.push(("set", rule));
     }
     for (name, text) in &written.add {
         let name = free_name(name, of_request);
-        let rule = name.and_then(|name| Ok(FieldRule::Add(name, template(text, expression)?)));
+        let template = template(text, known, expression);
+        let rule = name.and_then(|name| Ok(FieldRule::Add(name, template?)));
         changes.push(("add", rule));
     }
     let mut rules = Vec::new();
@@ -157,10 +165,14 @@ fn free_name(text: &str, of_request: bool) -> Result<FieldName, String> {
     }
 }
 
-/// Parses the value of a field, which may contain groups of the route's `expression`.
-fn template(text: &str, expression: Option<&PathExpression>) -> Result<Template, String> {
-    let template = Template::parse_with(text, Placeholder::OF_FIELDS, expression)
-        .map_err(|error| error.to_string())?;
+/// Parses the value of a field, which may contain the placeholders `known` and groups of the route's `expression`.
+fn template(
+    text: &str,
+    known: KnownNames,
+    expression: Option<&PathExpression>,
+) -> Result<Template, String> {
+    let template =
+        Template::parse_with(text, known, expression).map_err(|error| error.to_string())?;
     if template.blanks() > BLANKS_MAX {
         return Err(format!(
             "has a value of more than {BLANKS_MAX} placeholders"
@@ -270,7 +282,10 @@ static KEYS: &[Key<RawFields>] = &[
                  for HEAD), `{request_id}` the id in the log, `{path}` the normalised \
                  path before it is rewritten, `{query}` the query, `{search}` `?` and the query, `{path_query}` both; \
                  `{header:NAME}` is a field of the request (lines are joined by `, `, cookies by `; `), `{query:NAME}` a parameter \
-                 of its query, as it was encoded, `{cookie:NAME}` a cookie, of several the first. `{{` is a brace. Beside `regex` \
+                 of its query, as it was encoded, `{cookie:NAME}` a cookie, of several the first; `{tls_version}`, `{tls_cipher}`, \
+                 `{tls_name}` (the server name of the handshake) and `{tls_reused}` (`r` if it resumed a session, else `.`) are \
+                 empty without TLS. In fields of responses `{response:NAME}` is a field of the response and \
+                 `{response_cookie:NAME}` a cookie that it sets, both before the route changes them. `{{` is a brace. Beside `regex` \
                  `{1}` and `{name}` are what its groups captured, percent-encoded but for letters, digits, `-._~/`. If all that is \
                  filled in is empty and there is no text, the field is removed, or not added.",
         extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \

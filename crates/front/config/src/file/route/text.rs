@@ -108,7 +108,8 @@ pub(super) static KEYS: &[Key<RawText>] = &[
         sample: "'{\"status\": \"up\"}'",
         effect: "The content of the answer with `status`, in place of the page for it, of at most 64 KiB. `{host}`, \
                  `{authority}`, `{scheme}`, `{method}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}`, `{search}`, \
-                 `{path_query}`, `{header:NAME}`, `{query:NAME}` and `{cookie:NAME}` are filled in, quotes, backslashes and angle \
+                 `{path_query}`, `{header:NAME}`, `{query:NAME}`, `{cookie:NAME}`, `{tls_version}`, `{tls_cipher}`, \
+                 `{tls_name}` and `{tls_reused}` are filled in, quotes, backslashes and angle \
                  brackets percent-encoded; all other braces stand for themselves, as those of JSON.",
         extremes: "204 and 205 have no content. What the client sent is not shown in `text/html`, in which browsers would run \
                    it.",

@@ -9,10 +9,11 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 use catamaran_message::name::{COOKIE, SET_COOKIE};
 use catamaran_message::{Authority, FieldName, Fields, RequestHead, pairs};
+use catamaran_tls::Facts;
 use catamaran_upstream::IpText;
 use http::{Method, StatusCode};
 
-use crate::config::template::{Blank, NamedValue};
+use crate::config::template::{Blank, NamedValue, ResponseValue};
 use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::fields::body::FieldScope;
@@ -30,6 +31,8 @@ pub(crate) struct Passage<'s> {
     pub(crate) rules: &'s Rules,
     /// The filled-in values of the response's fields whose templates have placeholders.
     filled: Box<[Vec<u8>]>,
+    /// Of these the values that the response says, by their index: what the request says is filled in.
+    of_response: Vec<(usize, Template)>,
     /// The offer to compress the response; `None`: the route does not compress.
     pub(crate) compression: Option<CompressionOffer<'s>>,
     /// The host and port that the client asked for, as in `Host`.
@@ -45,6 +48,8 @@ pub(crate) struct Values<'r> {
     pub(crate) client: IpAddr,
     pub(crate) id: RequestId,
     pub(crate) secure: bool,
+    /// The client's TLS; `None` if it uses none, or if it is not known.
+    pub(crate) tls: Option<&'r Facts>,
     pub(crate) method: &'r Method,
     /// The normalised path, before it is rewritten.
     pub(crate) path: &'r [u8],
@@ -59,9 +64,19 @@ pub(crate) struct Values<'r> {
 impl<'s> Passage<'s> {
     /// Prepares the changes by `rules`. `host` is the host and port that the client asked for, as in `Host`.
     pub(crate) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
-        let changes = rules.response_fields().iter().map(|rule| &rule.change);
+        let changes = || rules.response_fields().iter().map(|rule| &rule.change);
+        let later = open_templates(changes()).enumerate();
+        let of_response =
+            later
+                .filter(|(_, template)| template.names_response())
+                .map(|(index, template)| {
+                    let filled =
+                        template.fill_request(|blank, text| values.write_blank(blank, text));
+                    (index, filled)
+                });
         Self {
-            filled: fill(changes, values),
+            of_response: of_response.collect(),
+            filled: fill(changes(), values),
             rules,
             compression: None,
             host,
@@ -92,14 +107,29 @@ impl<'s> Passage<'s> {
     /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values
     /// belong to this exchange, so this is done each time that a stored response is sent.
     pub(crate) fn edit(&self, headers: &mut Fields, status: StatusCode, scope: FieldScope) {
+        let whole = (!self.of_response.is_empty()).then(|| self.filled_by(headers));
         cookie_flags::add(headers, self.rules.cookie_flags());
-        let mut filled = self.filled.iter();
+        let mut filled = whole.as_ref().unwrap_or(&self.filled).iter();
         for rule in self.rules.response_fields() {
             let value = value(&rule.change, &mut filled);
             if rule.takes(status) {
                 apply(&rule.change, value, scope, headers);
             }
         }
+    }
+
+    /// The filled-in values for a response that has these fields before the route changes them.
+    #[cold]
+    fn filled_by(&self, headers: &Fields) -> Box<[Vec<u8>]> {
+        let mut filled = self.filled.clone();
+        for (index, template) in &self.of_response {
+            filled[*index] = template.fill(|blank, text| {
+                if let Blank::Response(value) = blank {
+                    write_response(value, headers, text);
+                }
+            });
+        }
+        filled
     }
 }
 
@@ -124,12 +154,18 @@ impl RequestedUrl {
         }
     }
 
-    pub(crate) fn values<'r>(&'r self, id: RequestId, head: &'r RequestHead) -> Values<'r> {
+    pub(crate) fn values<'r>(
+        &'r self,
+        id: RequestId,
+        head: &'r RequestHead,
+        tls: Option<&'r Facts>,
+    ) -> Values<'r> {
         Values {
             authority: &self.authority,
             client: self.client.ip,
             id,
             secure: self.client.secure,
+            tls,
             method: &head.method,
             path: &head.target.path,
             rest: b"",
@@ -146,7 +182,7 @@ impl Values<'_> {
             Blank::Placeholder(placeholder) => self.write(*placeholder, text),
             Blank::Capture(group) => self.captured.write_in_url(*group, text),
             // Targets of redirects cannot have such values.
-            Blank::Named(_) => {}
+            Blank::Named(_) | Blank::Response(_) => {}
         });
         if to.names_captures() && !to.beginning().starts_with(b"//") {
             // A location that begins with two slashes names a host (RFC 3986, section 4.2). A captured text must not
@@ -189,6 +225,8 @@ impl Values<'_> {
             Blank::Placeholder(placeholder) => self.write(*placeholder, text),
             Blank::Capture(group) => self.captured.write(*group, text),
             Blank::Named(value) => self.write_named(value, text),
+            // It is filled in once the response is there.
+            Blank::Response(_) => {}
         }
     }
 
@@ -242,6 +280,23 @@ impl Values<'_> {
             Placeholder::PathQuery => with_query(self.path, text),
             Placeholder::Rest => text.extend_from_slice(self.rest),
             Placeholder::RestQuery => with_query(self.rest, text),
+            Placeholder::TlsVersion
+            | Placeholder::TlsCipher
+            | Placeholder::TlsName
+            | Placeholder::TlsReused => text.extend_from_slice(self.of_tls(placeholder).as_bytes()),
+        }
+    }
+
+    /// The value of a placeholder that is about the client's TLS.
+    fn of_tls(&self, placeholder: Placeholder) -> &str {
+        let Some(tls) = self.tls else { return "" };
+        match placeholder {
+            Placeholder::TlsVersion => tls.version.name(),
+            Placeholder::TlsCipher => &tls.cipher,
+            Placeholder::TlsName => tls.sni.as_deref().unwrap_or_default(),
+            Placeholder::TlsReused if tls.resumed => "r",
+            Placeholder::TlsReused => ".",
+            _ => "",
         }
     }
 
@@ -281,12 +336,29 @@ pub(crate) fn fill<'r>(
     templates.map(|template| values.fill(template)).collect()
 }
 
-/// The templates that have placeholders.
+/// The templates of rules that have placeholders.
 fn open_templates<'r>(
     rules: impl IntoIterator<Item = &'r FieldRule>,
 ) -> impl Iterator<Item = &'r Template> {
     let templates = rules.into_iter().filter_map(FieldRule::template);
     templates.filter(|template| template.plain().is_none())
+}
+
+/// Writes a value of a response that has these fields.
+fn write_response(value: &ResponseValue, headers: &Fields, text: &mut Vec<u8>) {
+    match value {
+        ResponseValue::Header(name) => {
+            let lines: Vec<&[u8]> = headers.get_all(name).collect();
+            text.extend(lines.join(&b", "[..]));
+        }
+        ResponseValue::Cookie(name) => {
+            let mut set = headers.get_all(SET_COOKIE).filter_map(|line| {
+                let (own, value) = pairs::pieces(line).next()?;
+                value.filter(|_| own == name.as_bytes())
+            });
+            text.extend_from_slice(set.next().unwrap_or_default().trim_ascii());
+        }
+    }
 }
 
 /// The value of a rule: its template's text, or else the next of the filled-in values.
@@ -330,7 +402,9 @@ mod tests {
     use catamaran_message::Traits;
 
     use super::*;
-    use crate::config::{KnownNames, PathExpression};
+    use crate::config::{
+        KnownNames, PathExpression, ResponseFieldRule, RouteConfig, RouteRules, RouteTarget,
+    };
     use crate::request_id::RequestIds;
 
     /// The head of a request with this query and these fields.
@@ -349,6 +423,7 @@ mod tests {
             client: [192, 0, 2, 1].into(),
             id: RequestIds::new().next(),
             secure: true,
+            tls: None,
             method: &Method::GET,
             path: b"/a%20b",
             rest: b"",
@@ -376,16 +451,70 @@ mod tests {
             ("{query:A}", ""),
             ("{cookie:a}{cookie:B}{cookie:b}", "12"),
             ("{method} {path}{search}", "GET /a%20b?a=1%0A&b=&ab=2&a=3&c"),
+            ("{tls_version}{tls_cipher}{tls_name}{tls_reused}", ""),
         ] {
             let template = Template::parse(text, Placeholder::OF_FIELDS).unwrap();
             let filled = values(&head).fill(&template);
             assert_eq!(String::from_utf8_lossy(&filled), expected, "{text}");
         }
+        let of_tls = Template::parse(
+            "{tls_version} {tls_cipher} {tls_name} {tls_reused}",
+            Placeholder::OF_FIELDS,
+        );
+        let facts = Facts::supposed("a.org");
+        let over_tls = Values {
+            tls: Some(&facts),
+            ..values(&head)
+        };
+        let filled = over_tls.fill(&of_tls.unwrap());
+        let expected = "TLSv1.3 TLS_AES_128_GCM_SHA256 a.org .";
+        assert_eq!(String::from_utf8_lossy(&filled), expected);
         let text = Template::parse_text("{\"{header:X}\"} {header:}", Placeholder::OF_TEXTS);
         let marked = head_with(None, &[("X", "<\"\\'`")]);
         let filled = values(&marked).fill_text(&text);
         let expected = "{\"%3C%22%5C%27%60\"} {header:}";
         assert_eq!(String::from_utf8_lossy(&filled), expected);
+    }
+
+    #[test]
+    fn values_of_the_response_are_those_before_the_route_changes_it() {
+        let add = |name: &str, text: &str| ResponseFieldRule {
+            change: FieldRule::Add(
+                FieldName::parse(name.as_bytes()).unwrap(),
+                Template::parse(text, Placeholder::OF_RESPONSES).unwrap(),
+            ),
+            statuses: Vec::new(),
+        };
+        let config = RouteRules {
+            response_headers: vec![
+                add("x-a", "<{response:a}> {method}"),
+                add("x-both", "{response:x-a}{response:none}"),
+                add("x-c", "{response_cookie:c}"),
+                add("x-method", "{method}"),
+            ],
+            ..RouteRules::default()
+        };
+        let mut route = RouteConfig::new("/", RouteTarget::Upstream("app".to_owned()));
+        route.rules = Some(std::sync::Arc::new(config));
+        let rules = Rules::new(&route).unwrap();
+        let head = head_with(None, &[]);
+        let passage = Passage::new(&rules, values(&head), Bytes::new());
+        let sent = [
+            ("a", "1"),
+            ("a", "2"),
+            ("set-cookie", "cc=0"),
+            ("set-cookie", "c = 3 ; Path=/"),
+        ];
+        let mut headers = Fields::from_iter(sent);
+        let scope = FieldScope::new(StatusCode::OK, FieldScope::Served);
+        passage.edit(&mut headers, StatusCode::OK, scope);
+        for (name, expected) in [("x-a", "<1, 2> GET"), ("x-c", "3"), ("x-method", "GET")] {
+            let lines: Vec<&[u8]> = headers.get_all(name).collect();
+            assert_eq!(lines, [expected.as_bytes()], "{name}");
+        }
+        assert!(!headers.contains("x-both"));
+        let parsed = Template::parse("{response:a}", Placeholder::OF_FIELDS);
+        assert!(parsed.is_err(), "{parsed:?}");
     }
 
     #[test]
@@ -415,6 +544,7 @@ mod tests {
             client: [192, 0, 2, 1].into(),
             id,
             secure: true,
+            tls: None,
             method: &Method::GET,
             path: b"/a%20b",
             rest: b"/b",
@@ -474,6 +604,7 @@ mod tests {
                 client: [192, 0, 2, 1].into(),
                 id: RequestIds::new().next(),
                 secure: true,
+                tls: None,
                 method: &Method::GET,
                 path: &path.forward,
                 rest: b"",
@@ -490,7 +621,7 @@ mod tests {
             Template::parse_with("<{1}{2}>", KnownNames::NONE, Some(&expression)).unwrap();
         let filled = template.fill(|blank, text| match blank {
             Blank::Capture(group) => path.captured().write(*group, text),
-            Blank::Placeholder(_) | Blank::Named(_) => {}
+            Blank::Placeholder(_) | Blank::Named(_) | Blank::Response(_) => {}
         });
         assert_eq!(String::from_utf8_lossy(&filled), "<%3B%2C%C3%A4/x%20y>");
     }
