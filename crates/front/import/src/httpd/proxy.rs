@@ -21,8 +21,8 @@ pub(crate) struct Balancers {
     known: BTreeMap<String, Upstream>,
     /// For each balancer, the paths in the URLs of its members.
     paths: BTreeMap<String, BTreeSet<String>>,
-    /// The balancers with a member that speaks WebSocket.
-    tunnels: BTreeSet<String>,
+    /// For each balancer, the members that speak only WebSocket.
+    tunnels: BTreeMap<String, Vec<(Id, Backend)>>,
     /// Whether HTTP backends get the `Host` that the client asked for (`ProxyPreserveHost`).
     preserve_host: bool,
     /// The keys by which the certificates of TLS backends are verified; `None`: they are not.
@@ -34,7 +34,7 @@ impl Balancers {
         Self {
             known: BTreeMap::new(),
             paths: BTreeMap::new(),
-            tunnels: BTreeSet::new(),
+            tunnels: BTreeMap::new(),
             preserve_host,
             verification,
         }
@@ -104,9 +104,6 @@ impl Balancers {
         };
         let path = target.path.trim_end_matches('/').to_owned();
         self.paths.entry(name.to_owned()).or_default().insert(path);
-        if target.is_tunnel {
-            self.tunnels.insert(name.to_owned());
-        }
         let mut backend = Backend {
             place: Some(ledger.place(id).clone()),
             url: target.url,
@@ -116,8 +113,13 @@ impl Balancers {
         for (key, value) in parameters(&words[1..]) {
             member_key(&key, &value, id, &mut backend.keys, ledger);
         }
-        let upstream = self.of(name);
-        upstream.backends.push(backend);
+        self.of(name);
+        if target.is_tunnel {
+            let tunnels = self.tunnels.entry(name.to_owned()).or_default();
+            tunnels.push((id, backend));
+        } else {
+            self.of(name).backends.push(backend);
+        }
     }
 
     /// Applies the parameters of a `ProxySet` to its balancer.
@@ -502,11 +504,12 @@ fn forward(
         for (key, value) in parameters(words) {
             balancer_key(&key, &value, id, &mut upstream, ledger);
         }
+        if let Some(tunnels) = balancers.tunnels.get(&name) {
+            keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
+            join_tunnels(&mut upstream.backends, tunnels, ledger);
+        }
         if upstream.backends.is_empty() {
             return None;
-        }
-        if balancers.tunnels.contains(&name) {
-            keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
         }
         balancers.call(&mut upstream);
         hoist(&mut upstream);
@@ -543,6 +546,34 @@ fn forward(
     balancers.call(&mut upstream);
     hoist(&mut upstream);
     Some((plan.upstream(upstream), target.path, keys))
+}
+
+/// Adds the members that speak only WebSocket. httpd passes them no other request, so beside other members each is the
+/// address at which the AJP member of its route takes tunnels.
+fn join_tunnels(backends: &mut Vec<Backend>, tunnels: &[(Id, Backend)], ledger: &mut Ledger) {
+    if backends.is_empty() {
+        return backends.extend(tunnels.iter().map(|it| it.1.clone()));
+    }
+    for (id, tunnel) in tunnels {
+        if backends.iter().any(|it| it.url == tunnel.url) {
+            continue;
+        }
+        let route = tunnel.keys.get("jvm_route");
+        let mut partners = backends
+            .iter_mut()
+            .filter(|it| it.url.starts_with("ajp") && it.keys.get("jvm_route") == route);
+        match (partners.next(), partners.next()) {
+            (Some(partner), None) => {
+                let url = quoted(&tunnel.url);
+                partner.keys.insert("upgrade_url".to_owned(), url);
+                let verify = tunnel.keys.get_key_value("verify");
+                partner
+                    .keys
+                    .extend(verify.map(|(key, value)| (key.clone(), value.clone())));
+            }
+            _ => ledger.risk(*id, NO_PARTNER),
+        }
+    }
 }
 
 /// Converts a parameter of a balancer member or a single worker.
@@ -683,6 +714,8 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
         _ => member_key(key, value, id, &mut upstream.keys, ledger),
     }
 }
+
+const NO_PARTNER: &str = "the front cannot tell whose WebSocket address this is: name it in `upgrade_url` of that AJP backend";
 
 #[cfg(test)]
 mod tests {

@@ -519,6 +519,42 @@ fn websocket_goes_where_the_source_sends_it() {
 }
 
 #[test]
+fn a_member_for_websocket_is_where_the_ajp_member_of_its_route_takes_tunnels() {
+    let of_members = |members: &str| {
+        let conf = format!(
+            "Listen 80\nProxyPreserveHost On\n<Proxy balancer://w>\n{members}\n</Proxy>\nProxyPass / balancer://w/\n"
+        );
+        of(&conf, &[])
+    };
+    let pairs = "BalancerMember ws://a:81 route=a\nBalancerMember ajp://a:8009 route=a\n\
+                 BalancerMember ajp://b:8009 route=b\nBalancerMember ws://b:81 route=b";
+    let import = of_members(pairs);
+    let backends: Vec<&str> = import
+        .text
+        .lines()
+        .filter(|it| it.contains("url = "))
+        .collect();
+    assert_eq!(
+        backends,
+        [
+            "url = \"ajp://a:8009\"",
+            "upgrade_url = \"http://a:81\"",
+            "url = \"ajp://b:8009\"",
+            "upgrade_url = \"http://b:81\"",
+        ],
+        "{}",
+        import.text
+    );
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    let alone = of_members(&pairs.replace("ws://b:81 route=b", "ws://c:81 route=c"));
+    assert!(!alone.text.contains("//c:81"), "{}", alone.text);
+    assert_eq!(alone.risks(), 1, "{:?}", alone.remarks);
+    let same = of_members("BalancerMember http://a:81\nBalancerMember ws://a:81");
+    assert!(!same.text.contains("upgrade_url"), "{}", same.text);
+    assert_eq!(same.risks(), 0, "{:?}", same.remarks);
+}
+
+#[test]
 fn a_guard_by_an_expression_that_is_not_known_closes_everything() {
     for section in [
         "<LocationMatch \"(?x) ^/ admin\">\nRequire all denied\n</LocationMatch>",
