@@ -132,8 +132,8 @@ fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
             return other.is_some_and(|it| !is_index(&rules[it], &rules[at]));
         }
         Matcher::Prefix(path) => vec![format!("{path}/"), format!("{path}/*/")],
-        // An expression serves no directories.
-        Matcher::Expression(_) => return false,
+        // It may match each directory.
+        Matcher::Expression(_) => vec!["/".to_owned(), "/*/".to_owned()],
         other => vec![format!("{}/", other.shown())],
     };
     let is_decided_elsewhere = |directory: &String| {

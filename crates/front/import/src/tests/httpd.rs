@@ -519,6 +519,23 @@ fn websocket_goes_where_the_source_sends_it() {
 }
 
 #[test]
+fn an_expression_serves_no_index_about_which_another_rule_decides() {
+    let conf = "Listen 80\nDocumentRoot /srv\nProxyPassMatch \\.html$ http://t:80\n\
+                <Location ~ \"^/((?!app).)*$\">\nRequestHeader setifempty X-Role guest\n</Location>\n";
+    let files = [
+        ("/httpd.conf", conf),
+        ("/srv/index.html", ""),
+        ("/srv/a.css", ""),
+    ];
+    let found = routes(&with_directories(&files, None));
+    let of_files: Vec<&String> = found.iter().filter(|it| it.contains("files = ")).collect();
+    assert!(
+        of_files.len() == 2 && of_files.iter().all(|it| it.contains("index = []")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_member_for_websocket_is_where_the_ajp_member_of_its_route_takes_tunnels() {
     let of_members = |members: &str| {
         let conf = format!(
