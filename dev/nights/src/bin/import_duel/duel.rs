@@ -138,7 +138,7 @@ impl Duel<'_> {
         // If the front does not listen at the address, its response counts as a closed connection.
         let ours = ask.send(self.addresses.front[ask.listener])?;
         let ours = ours.unwrap_or_default();
-        let mut verdict = judge(&theirs, &ours, said);
+        let mut verdict = judge(ask, &theirs, &ours, said);
         let is_open_already = match verdict {
             Verdict::Door(door @ (Door::Refused | Door::Absent)) => {
                 self.is_served(ask, &ours, door)?

@@ -54,7 +54,7 @@ impl Door {
 /// Compares the responses of the source and of the import; `said` is the report of the import.
 ///
 /// [`Door::Absent`] is only a suspicion: the caller must send [`others`] to the source.
-pub(crate) fn judge(theirs: &Answer, ours: &Answer, said: &str) -> Verdict {
+pub(crate) fn judge(ask: &Ask, theirs: &Answer, ours: &Answer, said: &str) -> Verdict {
     match (&theirs.origin, &ours.origin) {
         (None, None) if theirs.status == ours.status => Verdict::Alike,
         (None, None) => Verdict::Other,
@@ -68,7 +68,7 @@ pub(crate) fn judge(theirs: &Answer, ours: &Answer, said: &str) -> Verdict {
         (None, Some(_)) if REFUSALS.contains(&theirs.status) => Verdict::Door(Door::Refused),
         (None, Some(_)) => Verdict::Door(Door::Absent),
         (Some(there), Some(here)) if !is_same(there, here) => Verdict::Door(Door::Elsewhere),
-        (Some(there), Some(here)) => of_fields(there, here)
+        (Some(there), Some(here)) => of_fields(ask, there, here)
             .or_else(|| loosened(theirs, ours, said))
             .unwrap_or(Verdict::Alike),
     }
@@ -249,7 +249,7 @@ fn resolved(target: &str) -> String {
 }
 
 /// The worst difference between the fields that reach the backends; `None` without one.
-fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
+fn of_fields(ask: &Ask, there: &Origin, here: &Origin) -> Option<Verdict> {
     let (Origin::Backend { fields: theirs, .. }, Origin::Backend { fields: ours, .. }) =
         (there, here)
     else {
@@ -260,7 +260,11 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
     for (name, _) in ours {
         let (there, here) = (values(theirs, name), values(ours, name)?);
         // Several lines of cookies are one list: RFC 9113, section 8.2.3.
-        let is_same = |it: &str| it == here || name == "cookie" && it == here.replace("; ", ", ");
+        // Paths in fields are encoded: docs/import.md.
+        let is_same = |it: &str| {
+            let is_cookie = name == "cookie" && it == here.replace("; ", ", ");
+            it == here || is_cookie || it.starts_with('/') && it == decoded(&here, |_| true)
+        };
         if there.as_deref().is_some_and(is_same) {
             continue;
         }
@@ -271,12 +275,27 @@ fn of_fields(there: &Origin, here: &Origin) -> Option<Verdict> {
                 Verdict::Door(Door::Forged)
             }
             name if OWN.contains(&name) => Verdict::Other,
+            // No client takes its credentials out of a request by naming them in `Connection`.
+            "authorization" if there.is_none() && is_sent_for_connection(ask, name, &here) => {
+                Verdict::Other
+            }
             _ => Verdict::Door(Door::Field),
         };
         // Verdicts are ordered from the best to the worst.
         worst = worst.max(Some(verdict));
     }
     worst
+}
+
+/// Whether the client sent this field, and named it in `Connection`, so that httpd removes it.
+fn is_sent_for_connection(ask: &Ask, name: &str, value: &str) -> bool {
+    let lines = |wanted: &'static str| {
+        let own = ask.fields.iter();
+        own.filter(move |it| it.0.eq_ignore_ascii_case(wanted))
+    };
+    let mut options = lines("connection").flat_map(|it| it.1.split(','));
+    let is_named = options.any(|it| it.trim().eq_ignore_ascii_case(name));
+    is_named && lines("authorization").any(|it| it.1 == value)
 }
 
 /// Whether a browser may do more with the front's response than with the source's.
@@ -345,3 +364,59 @@ const ACTIVE: [&str; 5] = [
     "text/javascript",
     "text/xml",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(fields: &[(&str, &str)]) -> Answer {
+        let owned = fields.iter().map(|it| (it.0.to_owned(), it.1.to_owned()));
+        Answer {
+            status: 200,
+            origin: Some(Origin::Backend {
+                name: "one".to_owned(),
+                method: "GET".to_owned(),
+                target: "/".to_owned(),
+                fields: owned.collect(),
+            }),
+            fields: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn credentials_that_a_client_names_in_connection_stay() {
+        let ours = answer(&[("authorization", "Basic x")]);
+        let mut ask = Ask::get("/", "a.org");
+        ask.fields
+            .push(("Authorization".to_owned(), "Basic x".to_owned()));
+        let verdict = |ask: &Ask, theirs: &Answer| judge(ask, theirs, &ours, "");
+        let door = Verdict::Door(Door::Field);
+        assert_eq!(verdict(&ask, &answer(&[])), door);
+        ask.fields
+            .push(("Connection".to_owned(), "close, authorization".to_owned()));
+        assert_eq!(verdict(&ask, &answer(&[])), Verdict::Other);
+        assert_eq!(
+            verdict(&ask, &answer(&[("authorization", "Basic y")])),
+            door
+        );
+        ask.fields.retain(|it| it.0 != "Authorization");
+        assert_eq!(verdict(&ask, &answer(&[])), door);
+    }
+
+    #[test]
+    fn paths_in_fields_may_be_encoded() {
+        let ask = Ask::get("/", "a.org");
+        for (here, expected) in [
+            ("/a%3fb", Verdict::Alike),
+            ("/a%3f", Verdict::Door(Door::Field)),
+        ] {
+            let verdict = judge(
+                &ask,
+                &answer(&[("x-path", "/a?b")]),
+                &answer(&[("x-path", here)]),
+                "",
+            );
+            assert_eq!(verdict, expected, "{here}");
+        }
+    }
+}
