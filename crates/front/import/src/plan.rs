@@ -110,6 +110,8 @@ pub(crate) struct VirtualHost {
     pub(crate) names: Vec<String>,
     /// The directives with further names of the host, which no route can have.
     pub(crate) unsayable: Vec<Id>,
+    /// The directive by which nginx has the host answer requests without `Host`; `None`: it does not.
+    pub(crate) nameless: Option<Id>,
     /// Indices of the listeners on which the host is served.
     pub(crate) listeners: Vec<usize>,
     /// Indices of the listeners on which it also serves hosts that no other virtual host has.

@@ -84,6 +84,7 @@ pub(crate) fn convert(
     expansion.ledger.address_guards.enter(asked, REMEDY);
     senders(servers(), &outer, plan, expansion.ledger);
     settle_claims(top, plan, expansion.ledger);
+    leave_nameless(plan, expansion.ledger);
     add_missing(plan);
     let rest: Vec<&Directive> = outer
         .iter()
@@ -118,6 +119,37 @@ fn settle_claims(top: &[Directive], plan: &mut Plan, ledger: &mut Ledger) {
     for id in std::mem::take(&mut ledger.claims) {
         if plan.trusted.is_empty() {
             ledger.risk(id, PROXY_BEFORE);
+        }
+    }
+}
+
+/// The directive by which a server has the empty name, which is that of requests without `Host`.
+fn nameless(server: &Directive, inner: &[Directive]) -> Option<Id> {
+    let mut named = inner
+        .iter()
+        .filter(|it| it.name == "server_name")
+        .peekable();
+    if named.peek().is_none() {
+        return Some(server.id);
+    }
+    let empty = named.find(|it| it.words.iter().any(String::is_empty));
+    empty.map(|it| it.id)
+}
+
+/// Counts the empty name among those that no route can have, where another than the default server has it first.
+fn leave_nameless(plan: &mut Plan, ledger: &mut Ledger) {
+    for listener in 0..plan.listeners.len() {
+        let mut hosts = plan.hosts.iter_mut();
+        let first = hosts.find(|it| it.listeners.contains(&listener) && it.nameless.is_some());
+        let Some(host) = first.filter(|it| !it.default_on.contains(&listener)) else {
+            continue;
+        };
+        if let Some(id) = host.nameless {
+            ledger.note(
+                id,
+                "in nginx this server answers requests of HTTP/1.0 without `Host`",
+            );
+            host.unsayable.push(id);
         }
     }
 }
@@ -228,6 +260,7 @@ impl ServerReader<'_, '_> {
             place: Some(self.expansion.ledger.place(server.id).clone()),
             names,
             unsayable,
+            nameless: nameless(server, inner),
             ..VirtualHost::default()
         };
         let listens = Listens {

@@ -380,6 +380,39 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
 }
 
 #[test]
+fn a_server_without_a_name_beside_the_default_one_closes_hosts_that_are_not_named() {
+    let named = "server { listen 80 default_server; server_name a.org; location / { proxy_set_header Host $host; \
+                 proxy_pass http://t:80; } }";
+    for (other, is_closed) in [
+        ("server { listen 80; server_name \"\"; return 444; }", true),
+        ("server { listen 80; return 444; }", true),
+        (
+            "server { listen 80; server_name b.org; return 444; }",
+            false,
+        ),
+        ("server { listen 81; return 444; }", false),
+    ] {
+        for servers in [format!("{named}\n{other}"), format!("{other}\n{named}")] {
+            let import = of_servers(&servers, &[]);
+            assert!(import.text.contains("upstream = \"t\""), "{}", import.text);
+            let is_named = import.text.contains("host = \"a.org\"");
+            assert_eq!(
+                is_named && import.risks() > 0,
+                is_closed,
+                "{servers}: {}",
+                import.text
+            );
+        }
+    }
+    // nginx has the default server answer them, because it comes first.
+    let import = of_servers(
+        "server { listen 80 default_server; return 204; }\nserver { listen 80; return 444; }",
+        &[],
+    );
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+#[test]
 fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
     for (text, expected) in [
         (
