@@ -323,6 +323,10 @@ impl Listens<'_> {
             let text = "no certificates of clients are verified";
             return depth.into_iter().for_each(|it| ledger.dropped(it.id, text));
         };
+        if verify.word(0) == "optional_no_ca" && self.find("ssl_client_certificate").is_none() {
+            depth.into_iter().for_each(|it| ledger.mapped(it.id));
+            return ledger.lost(verify.id, UNVERIFIED);
+        }
         let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::may_have);
         match depth {
             Some(depth) if is_deep(depth) => ledger.dropped(depth.id, LONGEST),
@@ -465,6 +469,9 @@ pub(crate) fn senders<'d>(
 }
 
 /// Directives about clients' addresses behind a proxy.
+const UNVERIFIED: &str = "no certificate is asked of clients, and the application is told of none: the source verifies none. Name the \
+    authorities in `client_ca` of [tls.NAME] to have them verified";
+
 const SENDERS: [&str; 3] = ["set_real_ip_from", "real_ip_header", "real_ip_recursive"];
 
 const HIDDEN: &str = "left out: another server listens on all addresses of this port, and the front does not tell \

@@ -413,6 +413,21 @@ fn a_server_without_a_name_beside_the_default_one_closes_hosts_that_are_not_name
 }
 
 #[test]
+fn certificates_that_are_not_verified_are_not_asked_for() {
+    let tls = "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c; ssl_verify_client optional_no_ca;";
+    for (server, is_open) in [
+        (tls.to_owned(), true),
+        (format!("{tls} ssl_client_certificate /none;"), false),
+    ] {
+        let servers = format!("server {{ {server} location / {{ return 204; }} }}");
+        let import = of_servers(&servers, &["/c"]);
+        let is_answered = routes(&import).iter().any(|it| it.contains("status = 204"));
+        assert_eq!(is_answered, is_open, "{}", import.text);
+        assert!(import.risks() > 0);
+    }
+}
+
+#[test]
 fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
     for (text, expected) in [
         (
