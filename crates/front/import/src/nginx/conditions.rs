@@ -8,7 +8,7 @@ use crate::nginx::files::missing;
 use crate::nginx::guards::{Guard, OrderedGuards};
 use crate::nginx::location::{Scope, inner_rewrite};
 use crate::nginx::methods;
-use crate::nginx::request_tests::Choices;
+use crate::nginx::request_tests::{Choices, only_sets, sets_known};
 use crate::nginx::rewrite;
 use crate::plan::Rule;
 
@@ -54,6 +54,16 @@ impl Conditions {
                 }
                 "if" | "limit_except" if is_void(directive, inner) => {
                     ledger.dropped(directive.id, "nothing stands in it");
+                    true
+                }
+                "if" if sets_known(directive, context.choices) => {
+                    let all = [directive].into_iter().chain(directive.inside());
+                    all.for_each(|it| ledger.mapped(it.id));
+                    true
+                }
+                // No files are tried if its condition holds.
+                "if" if only_sets(directive) && scope.own("try_files").is_none() => {
+                    rewrite::lose_sets(directive, ledger);
                     true
                 }
                 "if" => read.add(directive, context, text_type, ledger),

@@ -7,7 +7,7 @@ use crate::expression::Expression;
 use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::nginx::location::Scope;
-use crate::nginx::variables::{expand, placeholder};
+use crate::nginx::variables::{expand, of_response, placeholder};
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
 
@@ -25,7 +25,9 @@ pub(crate) fn response_fields(
         } else {
             &mut settings.response_fields
         };
-        match value(directive.word(1), port, scope.expression).filter(|_| is_field(name)) {
+        let of_response = |variable: &str| response_value(variable, scope);
+        let text = value(directive.word(1), port, scope.expression, of_response);
+        match text.filter(|_| is_field(name)) {
             // nginx leaves it out.
             Some(value) if value.is_empty() && !is_replaced(name) => ledger.mapped(directive.id),
             Some(value) if add_field(fields, name, &value) => ledger.mapped(directive.id),
@@ -47,6 +49,17 @@ pub(crate) fn response_fields(
             ledger.lost(directive.id, format!("the field `{name}` is not hidden"));
         }
     }
+}
+
+/// The placeholder for a value of the response. The front has the value before the route adds fields to it.
+fn response_value(variable: &str, scope: Scope<'_>) -> Option<String> {
+    let sent = variable.strip_prefix("sent_http_");
+    let is_added = sent.is_some_and(|field| {
+        let added = scope.level(|it| it.name == "add_header");
+        let is_same = |it: &&Directive| it.word(0).replace('-', "_").eq_ignore_ascii_case(field);
+        added.iter().any(is_same) || scope.find("expires").is_some()
+    });
+    of_response(variable).filter(|_| !is_added)
 }
 
 /// Whether a field limits how long a response is fresh, or begins a session. On errors such a field would do harm.
@@ -131,7 +144,7 @@ pub(crate) fn request_fields(
             }
             _ => request_field(
                 directive,
-                value(directive.word(1), port, scope.expression),
+                value(directive.word(1), port, scope.expression, |_| None),
                 &mut settings.request_fields,
                 ledger,
             ),
@@ -200,15 +213,22 @@ fn is_field(name: &str) -> bool {
             .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
 }
 
-/// The value of a field, with placeholders of the front and of the groups of an expression; `None` if it has
-/// variables that the front does not have.
-fn value(text: &str, port: u16, expression: Option<&Expression>) -> Option<String> {
+/// The value of a field, with placeholders of the front, of the groups of an expression, and those that `others` knows;
+/// `None` if it has variables that the front does not have.
+fn value(
+    text: &str,
+    port: u16,
+    expression: Option<&Expression>,
+    others: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
     let known = |name: &str| {
         if name == "server_port" {
             return Some(port.to_string());
         }
         let captured = expression.and_then(|it| it.placeholder(name));
-        captured.or_else(|| placeholder(name))
+        captured
+            .or_else(|| placeholder(name))
+            .or_else(|| others(name))
     };
     // Blanks and line ends behind a value are no part of it.
     expand(text.trim_end(), known).filter(|it| !it.chars().any(char::is_control))

@@ -11,7 +11,7 @@ use crate::directive::Directive;
 use crate::expression::{Expression, translated};
 use crate::nginx::maps;
 use crate::nginx::referers;
-use crate::nginx::variables::{braced, expand, fill, passed, placeholder};
+use crate::nginx::variables::{braced, expand, fill, is_name, passed, placeholder};
 
 /// A variable that has one of a few values: that of the first test that holds, or else the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +159,16 @@ pub(super) fn choices(inner: &[Directive], server: &[Directive], outer: &[Direct
             found.insert(name.to_owned(), choice);
         }
     }
+    for (block, other) in [(server, inner), (inner, server)] {
+        for name in set_by_conditions(block) {
+            if given(other, name) > 0 || found.contains_key(&name[1..]) {
+                continue;
+            }
+            if let Some(choice) = variable(name).and_then(|it| set_choice(it, block, &found)) {
+                found.insert(name[1..].to_owned(), choice);
+            }
+        }
+    }
     let named = server.iter().filter(|it| it.name == "server_name");
     let names: Vec<&str> = named
         .flat_map(|it| it.words.iter().map(String::as_str))
@@ -178,6 +188,80 @@ pub(super) fn choices(inner: &[Directive], server: &[Directive], outer: &[Direct
 /// that no other directive gives a value to the variable of a `map`.
 fn variable(word: &str) -> Option<&str> {
     word.strip_prefix('$').filter(is_name)
+}
+
+/// Whether a directive is an `if` that does nothing but give variables values.
+pub(super) fn only_sets(directive: &Directive) -> bool {
+    let inner = directive.inside();
+    directive.name == "if" && !inner.is_empty() && inner.iter().all(|it| it.name == "set")
+}
+
+/// Whether a `set`, or such an `if`, only gives values to variables of which all values are known.
+pub(super) fn sets_known(directive: &Directive, choices: &Choices) -> bool {
+    let is_known = |it: &Directive| variable(it.word(0)).is_some_and(|it| choices.contains_key(it));
+    if only_sets(directive) {
+        return directive.inside().iter().all(is_known);
+    }
+    directive.name == "set" && is_known(directive)
+}
+
+/// The variables that an `if` in a block sets, with their signs, in the order of the file.
+fn set_by_conditions(block: &[Directive]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for set in block
+        .iter()
+        .filter(|it| only_sets(it))
+        .flat_map(Directive::inside)
+    {
+        if set.word(0).starts_with('$') && !names.contains(&set.word(0)) {
+            names.push(set.word(0));
+        }
+    }
+    names
+}
+
+/// The values of a variable that only this block sets: that of the last `if` whose condition holds. `None` if they are
+/// not known, or if something asks for the variable before it has its last value.
+fn set_choice(name: &str, block: &[Directive], known: &Choices) -> Option<Choice> {
+    let is_own = |it: &&Directive| it.name == "set" && variable(it.word(0)) == Some(name);
+    let may_change = block.iter().any(|it| it.name == "rewrite");
+    let mut choice = Choice {
+        entries: Vec::new(),
+        otherwise: String::new(),
+    };
+    let (mut count, mut is_asked) = (0, false);
+    for directive in block {
+        let own: Vec<&Directive> = [directive].into_iter().filter(is_own).collect();
+        let inner: Vec<&Directive> = directive.inside().iter().filter(is_own).collect();
+        let set = match (&own[..], &inner[..]) {
+            ([set], _) => set,
+            (_, [set]) if only_sets(directive) => set,
+            _ => {
+                let is_executed =
+                    matches!(directive.name.as_str(), "if" | "return" | "rewrite" | "set");
+                is_asked |= is_executed && names_in(directive, name);
+                continue;
+            }
+        };
+        let is_plain = !set.word(1).contains('$');
+        let is_of_request = expand(set.word(1), placeholder).is_some() && !may_change;
+        if is_asked || !(is_plain || is_of_request) {
+            return None;
+        }
+        count += 1;
+        let value = braced(set.word(1));
+        if inner.is_empty() {
+            choice.entries.clear();
+            choice.otherwise = value;
+            continue;
+        }
+        let condition = Condition::read(&directive.words)?;
+        for tests in condition.tests(known)? {
+            let [test] = <[String; 1]>::try_from(tests).ok()?;
+            choice.entries.insert(0, (test, value.clone()));
+        }
+    }
+    (count == given(block, &format!("${name}"))).then_some(choice)
 }
 
 /// The directive once for each value of the variables that it uses, with that value filled in and with the tests by
@@ -278,12 +362,6 @@ pub(super) fn tested_value(name: &str) -> Option<String> {
         let value = name.strip_prefix(start).filter(is_name)?;
         Some(format!("{kind}:{value}"))
     })
-}
-
-/// Whether a text is a plain name of a variable, or a later part of one.
-fn is_name(text: &&str) -> bool {
-    let mut bytes = text.bytes();
-    !text.is_empty() && bytes.all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
 /// The text of an expression of the source, if the front has one that matches the same.

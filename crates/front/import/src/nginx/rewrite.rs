@@ -9,7 +9,7 @@ use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::nginx::answer::{HOST_CAPTURE, TextType, answer, template};
 use crate::nginx::guards::{Guard, OrderedGuards};
-use crate::nginx::request_tests::{Choices, versions};
+use crate::nginx::request_tests::{Choices, only_sets, sets_known, versions};
 use crate::plan::{Action, Rule};
 use crate::regex::HostTest;
 
@@ -31,6 +31,10 @@ pub(super) fn of_server(
                     found.iter_mut().for_each(|it| it.add_tests(&tests));
                     rules.extend(found);
                 }
+            }
+            "if" | "set" if sets_known(directive, choices) => {
+                let all = [directive].into_iter().chain(directive.inside());
+                all.for_each(|it| ledger.mapped(it.id));
             }
             "if" => match Guard::of_condition(directive, choices, text_type, ledger) {
                 Some(guard) => among.guards.push(guard),
@@ -91,11 +95,8 @@ fn one(directive: &Directive, text_type: TextType<'_>, ledger: &mut Ledger) -> V
 /// paths are closed.
 fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<Rule> {
     let inner = directive.inside();
-    // `set` decides nothing by itself; the directive that uses the variable is judged.
-    if !inner.is_empty() && inner.iter().all(|it| it.name == "set") {
-        let text = "the variable that it sets is empty here: what uses it is decided about where it stands";
-        ledger.lost(directive.id, text);
-        part_all(inner, directive.id, ledger);
+    if only_sets(directive) {
+        lose_sets(directive, ledger);
         return Vec::new();
     }
     let (condition, capture) = test(directive, ports);
@@ -147,6 +148,14 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
         SettledCondition::Never | SettledCondition::Unsaid => {}
     }
     rules
+}
+
+/// Reports an `if` that only sets variables. That decides nothing by itself; the directive that uses one is judged.
+pub(super) fn lose_sets(directive: &Directive, ledger: &mut Ledger) {
+    let text =
+        "the variable that it sets is empty here: what uses it is decided about where it stands";
+    ledger.lost(directive.id, text);
+    part_all(directive.inside(), directive.id, ledger);
 }
 
 /// Whether a `return` uses what the expression of its `if` captured.

@@ -28,7 +28,7 @@ use crate::nginx::location::{
 use crate::nginx::logs;
 use crate::nginx::nested;
 use crate::nginx::pages::{PageServer, Pages};
-use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, uses, with_value};
+use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, only_sets, uses, with_value};
 use crate::nginx::rewrite;
 use crate::nginx::slashes::{LocationRules, slashes};
 use crate::nginx::splits;
@@ -235,18 +235,9 @@ impl ServerReader<'_, '_> {
     /// Converts one `server` block into a virtual host.
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
         let constants = constants(server.inside(), self.expansion.ledger);
-        let filled: Vec<Directive> = if constants.is_empty() {
-            Vec::new()
-        } else {
-            filled(server.inside(), &constants)
-        };
-        let inner = if constants.is_empty() {
-            server.inside()
-        } else {
-            &filled[..]
-        };
-        let unnested = nested::unnested(inner);
-        let inner = unnested.as_deref().unwrap_or(inner);
+        let with_constants = filled(server.inside(), &constants);
+        let unnested = nested::unnested(&with_constants);
+        let inner = unnested.as_deref().unwrap_or(&with_constants);
         let (names, unsayable) = self.names(inner);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
             let reason = "`--vhost` leaves its server out";
@@ -274,11 +265,12 @@ impl ServerReader<'_, '_> {
         let ports: Vec<Port> = listeners.map(|it| (it.port, it.tls.is_some())).collect();
         let others = inner.iter().filter(|it| it.name != "location");
         let plain: Vec<Directive> = others.cloned().collect();
+        let outer = filled(self.outer, &constants);
         host.rules = self.rules(Server {
             inner,
             plain: &plain,
-            outer: self.outer,
-            choices: &request_tests::choices(&[], &plain, self.outer),
+            outer: &outer,
+            choices: &request_tests::choices(&[], &plain, &outer),
             ports: &ports,
         });
         self.keep_slashes(inner, &mut host.rules);
@@ -762,7 +754,7 @@ impl Server<'_> {
     fn choices_in(&self, inner: &[Directive]) -> Cow<'_, Choices> {
         if inner
             .iter()
-            .any(|it| matches!(it.name.as_str(), "valid_referers" | "set"))
+            .any(|it| matches!(it.name.as_str(), "valid_referers" | "set") || only_sets(it))
         {
             Cow::Owned(request_tests::choices(inner, self.plain, self.outer))
         } else {

@@ -24,15 +24,43 @@ pub(crate) struct Expansion<'a> {
 impl Expansion<'_> {
     /// Parses a file, and returns its directives with those of included files.
     pub(crate) fn file(&mut self, text: &Text) -> Result<Vec<Directive>, ImportError> {
-        let filled = self.filled(text);
-        let nodes = parse(&filled).map_err(|error| ImportError::Syntax {
-            file: std::sync::Arc::clone(&text.name),
-            line: error.line,
-            message: error.message,
-        })?;
+        let nodes = self.parsed(text)?;
         let mut found = Vec::new();
         self.nodes(nodes, text, &mut found)?;
         Ok(found)
+    }
+
+    fn parsed(&mut self, text: &Text) -> Result<Vec<Node>, ImportError> {
+        let filled = self.filled(text);
+        parse(&filled).map_err(|error| ImportError::Syntax {
+            file: std::sync::Arc::clone(&text.name),
+            line: error.line,
+            message: error.message,
+        })
+    }
+
+    /// The lines of a `map`, with those of the files that they include. An `include` without a file stays.
+    fn lines(&mut self, lines: Vec<Node>, text: &Text) -> Result<Vec<Node>, ImportError> {
+        let mut all = Vec::new();
+        for line in lines {
+            let pattern = line.words.first().filter(|_| line.name == "include");
+            let paths = pattern.map_or_else(Vec::new, |it| self.paths(it, text));
+            if paths.is_empty() {
+                all.push(line);
+                continue;
+            }
+            if self.depth >= DEPTH_MAX {
+                return Err(TOO_DEEP);
+            }
+            for path in paths {
+                let included = self.budget.read(self.files, &path)?;
+                let nodes = self.parsed(&included)?;
+                self.depth += 1;
+                all.extend(self.lines(nodes, &included)?);
+                self.depth -= 1;
+            }
+        }
+        Ok(all)
     }
 
     /// Adds the directives of parsed nodes, with those of included files.
@@ -68,7 +96,7 @@ impl Expansion<'_> {
                     Some(Vec::new())
                 }
                 Some(inner) if node.name == "map" => {
-                    words.extend(maps::words(inner));
+                    words.extend(maps::words(self.lines(inner, text)?));
                     Some(Vec::new())
                 }
                 Some(inner) if node.name == "types" => {
@@ -104,7 +132,7 @@ impl Expansion<'_> {
         found: &mut Vec<Directive>,
     ) -> Result<(), ImportError> {
         if self.depth >= DEPTH_MAX {
-            return Err(ImportError::TooMuch("20 levels of files"));
+            return Err(TOO_DEEP);
         }
         if pattern.ends_with(MIME_TYPES) {
             found.push(Directive {
@@ -240,3 +268,5 @@ const PROXY_PARAMS: &str = "proxy_set_header Host $http_host;\nproxy_set_header 
     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\nproxy_set_header X-Forwarded-Proto $scheme;\n";
 
 const DEPTH_MAX: usize = 20;
+
+const TOO_DEEP: ImportError = ImportError::TooMuch("20 levels of files");

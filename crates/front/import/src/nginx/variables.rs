@@ -1,5 +1,6 @@
 //! Replaces variables of nginx in texts by placeholders of the front or by values.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use catamaran_config::{is_route_host, is_ruled_field};
@@ -22,19 +23,29 @@ pub(super) fn placeholder(name: &str) -> Option<String> {
         "args" | "query_string" => "{query}",
         SEARCH => "{search}",
         "content_type" => "{header:Content-Type}",
+        "ssl_protocol" => "{tls_version}",
+        "ssl_cipher" => "{tls_cipher}",
+        "ssl_server_name" => "{tls_name}",
+        "ssl_session_reused" => "{tls_reused}",
         _ => return named(name),
     };
     Some(known.to_owned())
 }
 
+/// The placeholder for a value of the response, in its fields; `None`: the front has none.
+pub(super) fn of_response(name: &str) -> Option<String> {
+    let field = ["upstream_http_", "sent_http_"]
+        .iter()
+        .find_map(|it| name.strip_prefix(it).filter(is_name));
+    if let Some(field) = field {
+        return Some(format!("{{response:{}}}", field.replace('_', "-")));
+    }
+    let cookie = name.strip_prefix("upstream_cookie_").filter(is_name)?;
+    Some(format!("{{response_cookie:{cookie}}}"))
+}
+
 /// The placeholder for a variable that is named for a field, a parameter or a cookie.
 fn named(name: &str) -> Option<String> {
-    let is_name = |it: &&str| {
-        !it.is_empty()
-            && it
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
     if let Some(field) = name.strip_prefix("http_").filter(is_name) {
         let field = field.replace('_', "-");
         // The front sets these fields itself.
@@ -93,6 +104,12 @@ fn givers<'d>(directives: &'d [Directive], found: &mut BTreeMap<String, Vec<&'d 
     }
 }
 
+/// Whether a text is a plain name of a variable, or a later part of one.
+pub(super) fn is_name(text: &&str) -> bool {
+    let mut bytes = text.bytes();
+    !text.is_empty() && bytes.all(|it| it.is_ascii_alphanumeric() || it == b'_')
+}
+
 fn renamed(directives: &[Directive], names: &HashSet<String>) -> Vec<Directive> {
     let rename = |word: &String| {
         let with = |name: &str| {
@@ -149,19 +166,38 @@ fn is_set_again(inner: &[Directive], name: &str) -> bool {
     found.get(&name).is_some_and(|it| it.len() > 1)
 }
 
-pub(super) fn filled(inner: &[Directive], constants: &[(String, String)]) -> Vec<Directive> {
+/// The directives with the values of these variables in their place.
+pub(super) fn filled<'d>(
+    directives: &'d [Directive],
+    constants: &[(String, String)],
+) -> Cow<'d, [Directive]> {
+    let names = |it: &Directive| names_one(it, constants);
+    if !directives.iter().any(names) {
+        return Cow::Borrowed(directives);
+    }
     let constant = |name: &str| constants.iter().find(|it| it.0 == name);
     let fill = |word: &String| fill(word, |name| constant(name).map(|it| &*it.1));
     let fill_one = |it: &Directive| Directive {
         words: match it.name.as_str() {
-            "set" => it.words.clone(),
+            // A zone counts by the variable.
+            "set" | "limit_req_zone" | "limit_conn_zone" => it.words.clone(),
             "proxy_pass" => passed(it, fill),
             _ => it.words.iter().map(fill).collect(),
         },
-        inner: it.inner.as_ref().map(|it| filled(it, constants)),
+        inner: it
+            .inner
+            .as_ref()
+            .map(|it| filled(it, constants).into_owned()),
         ..it.clone()
     };
-    inner.iter().map(fill_one).collect()
+    directives.iter().map(fill_one).collect()
+}
+
+/// Whether a directive, or one in it, may name one of these variables.
+fn names_one(directive: &Directive, constants: &[(String, String)]) -> bool {
+    let has = |word: &String| constants.iter().any(|(name, _)| word.contains(&**name));
+    let mut inside = directive.inside().iter();
+    directive.words.iter().any(has) || inside.any(|it| names_one(it, constants))
 }
 
 /// The words of a `proxy_pass` with values in place of variables. If the URL has a path they are not replaced,

@@ -428,6 +428,44 @@ fn certificates_that_are_not_verified_are_not_asked_for() {
 }
 
 #[test]
+fn fields_of_responses_may_have_values_of_tls_and_of_the_response() {
+    for (field, expected) in [
+        (
+            "X-A \"$ssl_protocol/$ssl_cipher\"",
+            Some("X-A = \"{tls_version}/{tls_cipher}\""),
+        ),
+        ("X-A $upstream_http_x_b", Some("X-A = \"{response:x-b}\"")),
+        (
+            "X-A $upstream_cookie_B",
+            Some("X-A = \"{response_cookie:B}\""),
+        ),
+        ("X-A $sent_http_x_b", Some("X-A = \"{response:x-b}\"")),
+        // The front has the response's fields before it adds others.
+        ("X-A $sent_http_x_a", None),
+        ("X-A $upstream_response_time", None),
+    ] {
+        let (_, import) = of_server(
+            &format!(
+                "location / {{ add_header {field}; proxy_set_header Host $host; proxy_pass http://t:80; }}"
+            ),
+            &[],
+        );
+        let line = expected.map_or("X-A", |it| it);
+        let is_there = import.text.contains(&format!("add = {{ {line}"));
+        assert_eq!(is_there, expected.is_some(), "{field}: {}", import.text);
+        assert!(catamaran_config::parse("c.toml", &import.text).is_ok());
+    }
+    let (shown, _) = of_server(
+        "location / { proxy_set_header X-A $upstream_http_x_b; proxy_set_header Host $host; proxy_pass http://t:80; }",
+        &[],
+    );
+    assert!(
+        shown[0].contains("remove = [\"X-A\"]") || shown[0].contains("remove = \"X-A\""),
+        "{shown:?}"
+    );
+}
+
+#[test]
 fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
     for (text, expected) in [
         (

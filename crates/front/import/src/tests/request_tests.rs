@@ -148,6 +148,36 @@ fn a_map_is_tests_of_the_value_that_it_asks() {
 }
 
 #[test]
+fn a_map_has_the_lines_of_its_files_and_names_of_the_server() {
+    let text = "events { } http {\nmap $http_x $v { include one.map; server $server_name; }\n\
+                server { listen 80; server_name a.org; location / { add_header X-V $v; return 204; } } }";
+    let files = [
+        ("/nginx.conf", text),
+        ("/one.map", "a 1;\ninclude /two;"),
+        ("/two", "b 2;"),
+    ];
+    let import = with_directories(&files, None);
+    let expected = |key: &str, value: &str| {
+        format!(
+            "path = \"/\"; match_regex = \"header:x ~ (?i)^{key}$\"; status = 204; \
+             [route.response_headers]; add = {{ X-V = \"{value}\" }}"
+        )
+    };
+    let found = routes(&import);
+    let own = found.iter().filter(|it| it.contains("match_regex"));
+    let pairs = [("a", "1"), ("b", "2"), ("server", "a.org")];
+    assert_eq!(
+        own.collect::<Vec<_>>(),
+        pairs
+            .map(|(key, value)| expected(key, value))
+            .iter()
+            .collect::<Vec<_>>(),
+        "{found:?} {:?}",
+        import.remarks
+    );
+}
+
+#[test]
 fn a_map_that_is_not_known_closes_what_asks_it() {
     for map in [
         "map $http_x $v { include m.map; }",
@@ -405,7 +435,11 @@ fn a_value_that_a_location_sets_stands_where_it_is_used() {
     assert_eq!(routes, ["path = \"/\"; upstream = \"t\""]);
     assert_eq!(import.risks(), 0, "{:?}", import.remarks);
     for sets in [
-        "set $app http://t:80; if ($arg_a) { set $app http://u:80; }",
+        "set $app http://t:80; if ($arg_a = $app) { set $app http://u:80; }",
+        "if ($arg_a) { set $app http://u:80; } if ($app) { return 403; } if ($arg_b) { set $app http://v:80; }",
+        "if ($remote_user) { set $app http://u:80; }",
+        "if ($arg_a ~ (.*)) { set $app http://$1:80; }",
+        "if ($arg_a) { set $app http://u:80; perl_set $app x; }",
         "set $app http://t:80; set $app http://u:80;",
         "set $app http://$host:80;",
         "set $app http://t:80; if ($app ~ t) { return 403; }",
@@ -419,6 +453,37 @@ fn a_value_that_a_location_sets_stands_where_it_is_used() {
             "{sets} {routes:?}"
         );
     }
+}
+
+#[test]
+fn a_value_that_conditions_set_is_that_of_the_last_one_that_holds() {
+    let sets = "set $app t; if ($arg_a) { set $app u; } if ($arg_b = 1) { set $app v; }";
+    let use_it = "add_header X-App $app; return 204;";
+    for (server, location) in [(sets, ""), ("", sets)] {
+        let (routes, import) = of_server(
+            &format!("{server} location / {{ {location} {use_it} }}"),
+            &[],
+        );
+        let route = |test: &str, value: &str| {
+            format!(
+                "path = \"/\"; {test}status = 204; [route.response_headers]; add = {{ X-App = \"{value}\" }}"
+            )
+        };
+        let expected = [
+            route("match_regex = \"query:b ~ ^1$\"; ", "v"),
+            route("match_regex = \"query:a ~ ^(?:[^0]|0.)\"; ", "u"),
+            route("", "t"),
+        ];
+        assert_eq!(routes, expected);
+        assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    }
+    // A variable that nothing uses decides nothing.
+    let (routes, import) = of_server(
+        &format!("location / {{ if ($remote_user) {{ set $no 1; }} {PASS} }}"),
+        &[],
+    );
+    assert_eq!(routes, ["path = \"/\"; upstream = \"t\""]);
+    assert_eq!(import.risks(), 1, "{:?}", import.remarks);
 }
 
 #[test]
