@@ -64,7 +64,7 @@ pub use route::{Place, RouteConfig, RouteScheme, RouteTarget};
 pub use rules::{
     CookieFlags, Exclusion, FieldRule, Redirect, ResponseFieldRule, Rewrite, RouteRules, RouteText,
 };
-pub use template::{KnownNames, Placeholder, Template, TemplateError};
+pub use template::{KnownNames, LiveCount, Placeholder, Template, TemplateError};
 pub use trace::TraceConfig;
 
 /// The configuration of the whole front.

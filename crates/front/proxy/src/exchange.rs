@@ -105,13 +105,19 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
 /// Makes the verdict on the request, for which its limits are asked, and keeps the parts that last as long as the exchange.
 #[inline]
 fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'a> {
-    let Scene { listener, peer, .. } = exchange.scene;
+    let Scene {
+        worker,
+        listener,
+        peer,
+        ..
+    } = exchange.scene;
     let grounds = Grounds {
         site: exchange.site,
         listener,
         peer,
         id: exchange.id,
         trace: exchange.trace,
+        worker: Some(worker),
     };
     let Verdict {
         client_ip,

@@ -115,6 +115,7 @@ pub(crate) fn explain_on(
                 // No request has an id yet.
                 id: RequestId::from_number(0),
                 trace: trace.as_ref(),
+                worker: None,
             };
             draft.judge(grounds, head);
         }

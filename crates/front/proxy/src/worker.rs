@@ -20,6 +20,7 @@ use catamaran_transport::PerWorker;
 use tokio::time::Instant;
 
 use crate::access_log::AccessLog;
+use crate::config::LiveCount;
 use crate::control::Control;
 use crate::control::events::{Events, Kind};
 use crate::counters::{Counters, Culprit, Reason, WorkerCounters};
@@ -241,6 +242,23 @@ impl Worker {
     /// The counters of this worker.
     pub(crate) fn counters(&self) -> &WorkerCounters {
         self.shared.counters.of(self.index)
+    }
+
+    /// A count of the whole front. Requests in flight are counted only if there is an admin listener.
+    pub(crate) fn live_count(&self, which: LiveCount) -> u64 {
+        let shared = &self.shared;
+        let open = shared.admission.open() as u64;
+        let in_flight = || {
+            let all = shared.figures.in_flight();
+            all.map(|it| it.slowest(0).1 as u64).sum::<u64>()
+        };
+        match which {
+            LiveCount::Open => open,
+            LiveCount::Accepted => shared.counters.snapshot(0).accepted,
+            LiveCount::Requests => shared.counters.snapshot(0).requests,
+            LiveCount::InFlight => in_flight(),
+            LiveCount::Idle => open.saturating_sub(in_flight()),
+        }
     }
 
     /// The TLS handshakes that this worker has under way.

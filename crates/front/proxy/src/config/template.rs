@@ -95,6 +95,23 @@ pub enum Placeholder {
     TlsName,
     /// `{tls_reused}`: `r` if the handshake resumed a session, else `.`. nginx: `$ssl_session_reused`.
     TlsReused,
+    /// A count of the whole front; empty in requests to backends and their responses.
+    Count(LiveCount),
+}
+
+/// A count of the whole front, at this moment or since its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveCount {
+    /// `{connections_open}`: the connections of clients that are open.
+    Open,
+    /// `{connections_accepted}`: the connections that were accepted since the start.
+    Accepted,
+    /// `{connections_idle}`: those open connections that wait for a request.
+    Idle,
+    /// `{requests_received}`: the requests since the start.
+    Requests,
+    /// `{requests_in_flight}`: the requests in progress.
+    InFlight,
 }
 
 /// The reason why a text is not a template.
@@ -131,6 +148,11 @@ impl Placeholder {
             Self::TlsCipher,
             Self::TlsName,
             Self::TlsReused,
+            Self::Count(LiveCount::Open),
+            Self::Count(LiveCount::Accepted),
+            Self::Count(LiveCount::Idle),
+            Self::Count(LiveCount::Requests),
+            Self::Count(LiveCount::InFlight),
         ],
         has_values: true,
         has_response: false,
@@ -172,6 +194,7 @@ impl Placeholder {
                 | Self::TlsVersion
                 | Self::TlsCipher
                 | Self::TlsReused
+                | Self::Count(_)
         )
     }
 
@@ -182,7 +205,7 @@ impl Placeholder {
         match self {
             Self::Host | Self::Authority | Self::Scheme | Self::Path | Self::Rest => false,
             // A stored response is one to GET.
-            Self::ClientIp | Self::RequestId | Self::Method => false,
+            Self::ClientIp | Self::RequestId | Self::Method | Self::Count(_) => false,
             Self::Query | Self::Search | Self::PathQuery | Self::RestQuery => true,
             Self::TlsVersion | Self::TlsCipher | Self::TlsName | Self::TlsReused => true,
         }
@@ -212,6 +235,11 @@ impl Placeholder {
             Self::TlsCipher => "tls_cipher",
             Self::TlsName => "tls_name",
             Self::TlsReused => "tls_reused",
+            Self::Count(LiveCount::Open) => "connections_open",
+            Self::Count(LiveCount::Accepted) => "connections_accepted",
+            Self::Count(LiveCount::Idle) => "connections_idle",
+            Self::Count(LiveCount::Requests) => "requests_received",
+            Self::Count(LiveCount::InFlight) => "requests_in_flight",
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::peer::PeerFacts;
 use crate::request_id::RequestId;
 use crate::site::Site;
 use crate::traces::Trace;
+use crate::worker::Worker;
 
 /// The facts, besides a request's head, from which its verdict is made.
 #[derive(Clone, Copy, Debug)]
@@ -17,4 +18,6 @@ pub(crate) struct Grounds<'s> {
     pub(crate) id: RequestId,
     /// The trace that the request is part of; `None`: requests are not traced.
     pub(crate) trace: Option<&'s Trace>,
+    /// The worker, whose front a text may describe by counts; `None`: no front runs.
+    pub(crate) worker: Option<&'s Worker>,
 }

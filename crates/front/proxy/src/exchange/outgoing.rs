@@ -241,6 +241,7 @@ impl<'s> Outgoing<'s> {
             id,
             secure: self.identity.secure,
             tls: self.client.tls_facts(),
+            worker: None,
             method: &self.head.method,
             path: self.path.asked(),
             rest: b"",

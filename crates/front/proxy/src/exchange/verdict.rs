@@ -582,7 +582,7 @@ impl<'s> Case<'_, 's> {
     ) -> Option<Box<Passage<'s>>> {
         let rules = rules_of(route).filter(|rules| rules.changes_responses())?;
         let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
-        let of_url = url.values(self.grounds.id, head, self.grounds.peer.tls_facts());
+        let of_url = url.values(self.grounds, head);
         let values = path.map_or(of_url, |path| Values {
             path: path.asked(),
             captured: path.captured(),
@@ -613,7 +613,7 @@ impl<'s> Case<'_, 's> {
                 let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
                 let values = Values {
                     path: &path.forward,
-                    ..url.values(self.grounds.id, head, self.grounds.peer.tls_facts())
+                    ..url.values(self.grounds, head)
                 };
                 values.fill_text(&text.content).into()
             }
@@ -640,7 +640,7 @@ impl<'s> Case<'_, 's> {
             path: &path.forward,
             rest,
             captured: path.captured(),
-            ..url.values(self.grounds.id, head, self.grounds.peer.tls_facts())
+            ..url.values(self.grounds, head)
         };
         match values.redirect(&to.to) {
             Some(location) => OwnAnswer::redirect(to.status, location, "route-redirect"),

@@ -616,6 +616,7 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
         peer: &peer,
         id: RequestId::from_number(0),
         trace: None,
+        worker: None,
     };
     let Decision::Forward(mut forward) = verdict::decide(grounds, head, &mut |_| None).decision
     else {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use catamaran_proxy::config::{
     Address, BackendConfig, CacheConfig, ErrorPages, FieldName, FieldRule, FilesConfig, Page,
-    Placeholder, Protocol, Redirect, RouteConfig, RouteRules, RouteTarget, Template,
+    Placeholder, Protocol, Redirect, RouteConfig, RouteRules, RouteTarget, RouteText, Template,
     UpstreamConfig,
 };
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
 use crate::cache::{Origin, response};
 use crate::files::{Client, Got, Tree};
@@ -102,6 +102,11 @@ fn front(tree: &Tree, origin: &Origin) -> Front {
             rules(),
         ),
         route("/off", RouteTarget::Status(StatusCode::GONE), rules()),
+        route(
+            "/done",
+            RouteTarget::Status(StatusCode::NO_CONTENT),
+            rules(),
+        ),
     ];
     start(config).unwrap()
 }
@@ -174,6 +179,38 @@ fn answers_of_the_front_have_no_fields_of_a_routes_bodies() {
     }
 }
 
+#[test]
+fn an_empty_answer_of_a_route_has_the_fields_of_a_life() {
+    let (tree, origin) = (Tree::new(), origin());
+    let running = front(&tree, &origin);
+    let got = Client::Http1.ask(tcp(&running, 0), "GET", "/done", &[]);
+    assert_eq!(got.status, 204);
+    for field in OF_BODIES.into_iter().chain(OF_ALL) {
+        let is_of_body = field.0.starts_with("content-") && field.0 != "content-security-policy";
+        assert_eq!(has(&got, field), !is_of_body, "{field:?}");
+    }
+}
+
+#[test]
+fn a_text_shows_the_counts_of_the_front() {
+    let mut config = config(&[loopback()], Vec::new());
+    let text = RouteText {
+        content: Template::parse_text(COUNTS, Placeholder::OF_TEXTS),
+        media_type: HeaderValue::from_static("text/plain"),
+    };
+    let rules = RouteRules {
+        text: Some(Arc::new(text)),
+        ..RouteRules::default()
+    };
+    config.routes = vec![route("/counts", RouteTarget::Status(StatusCode::OK), rules)];
+    let running = start(config).unwrap();
+    for number in 1..3 {
+        let got = Client::Http1.ask(tcp(&running, 0), "GET", "/counts", &[]);
+        let text = String::from_utf8_lossy(&got.body);
+        assert!(text.ends_with(&format!(" {number} {number}")), "{text}");
+    }
+}
+
 /// RFC 9110, section 15.4.5: a 304 says what the 200 would say of its life, and nothing of a body.
 #[test]
 fn a_304_has_the_fields_of_a_life_and_none_of_a_body() {
@@ -187,6 +224,8 @@ fn a_304_has_the_fields_of_a_life_and_none_of_a_body() {
         assert_eq!(has(&got, field), !is_of_body, "{field:?}");
     }
 }
+
+const COUNTS: &str = "{connections_open} {connections_accepted} {requests_received}";
 
 /// What describes a body or its life, and so none of ours.
 const OF_BODIES: [(&str, &str); 11] = [

@@ -284,7 +284,9 @@ static KEYS: &[Key<RawFields>] = &[
                  `{header:NAME}` is a field of the request (lines are joined by `, `, cookies by `; `), `{query:NAME}` a parameter \
                  of its query, as it was encoded, `{cookie:NAME}` a cookie, of several the first; `{tls_version}`, `{tls_cipher}`, \
                  `{tls_name}` (the server name of the handshake) and `{tls_reused}` (`r` if it resumed a session, else `.`) are \
-                 empty without TLS. In fields of responses `{response:NAME}` is a field of the response and \
+                 empty without TLS; `{connections_open}`, `{connections_accepted}`, `{connections_idle}`, `{requests_received}` and \
+                 `{requests_in_flight}` count for the whole front, on its own answers and files alone, and are empty elsewhere; \
+                 what is in flight is counted with [admin] only. In fields of responses `{response:NAME}` is a field of the response and \
                  `{response_cookie:NAME}` a cookie that it sets, both before the route changes them. `{{` is a brace. Beside `regex` \
                  `{1}` and `{name}` are what its groups captured, percent-encoded but for letters, digits, `-._~/`. If all that is \
                  filled in is empty and there is no text, the field is removed, or not added.",

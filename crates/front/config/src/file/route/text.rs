@@ -109,11 +109,11 @@ pub(super) static KEYS: &[Key<RawText>] = &[
         effect: "The content of the answer with `status`, in place of the page for it, of at most 64 KiB. `{host}`, \
                  `{authority}`, `{scheme}`, `{method}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}`, `{search}`, \
                  `{path_query}`, `{header:NAME}`, `{query:NAME}`, `{cookie:NAME}`, `{tls_version}`, `{tls_cipher}`, \
-                 `{tls_name}` and `{tls_reused}` are filled in, quotes, backslashes and angle \
+                 `{tls_name}`, `{tls_reused}` and the counts of `[route.request_headers]` are filled in, quotes, backslashes and angle \
                  brackets percent-encoded; all other braces stand for themselves, as those of JSON.",
         extremes: "204 and 205 have no content. What the client sent is not shown in `text/html`, in which browsers would run \
                    it.",
-        elsewhere: "nginx `return 200 \"text\"`; HAProxy `http-request return`; Caddy `respond`",
+        elsewhere: "nginx `return 200 \"text\"`, `stub_status`; HAProxy `http-request return`; Caddy `respond`",
     },
     Key {
         name: "text_type",

@@ -20,10 +20,12 @@ use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::reverse::{self, Site};
+use crate::exchange::grounds::Grounds;
 use crate::path::captured::Captures;
 use crate::path::escape;
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
+use crate::worker::Worker;
 
 /// A route's rules, as they apply to one exchange.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(crate) struct Values<'r> {
     pub(crate) secure: bool,
     /// The client's TLS; `None` if it uses none, or if it is not known.
     pub(crate) tls: Option<&'r Facts>,
+    /// The worker, which knows the counts of the front; `None`: the response is a backend's, or no front runs.
+    pub(crate) worker: Option<&'r Worker>,
     pub(crate) method: &'r Method,
     /// The normalised path, before it is rewritten.
     pub(crate) path: &'r [u8],
@@ -154,18 +158,14 @@ impl RequestedUrl {
         }
     }
 
-    pub(crate) fn values<'r>(
-        &'r self,
-        id: RequestId,
-        head: &'r RequestHead,
-        tls: Option<&'r Facts>,
-    ) -> Values<'r> {
+    pub(crate) fn values<'r>(&'r self, grounds: &Grounds<'r>, head: &'r RequestHead) -> Values<'r> {
         Values {
             authority: &self.authority,
             client: self.client.ip,
-            id,
+            id: grounds.id,
             secure: self.client.secure,
-            tls,
+            tls: grounds.peer.tls_facts(),
+            worker: grounds.worker,
             method: &head.method,
             path: &head.target.path,
             rest: b"",
@@ -284,6 +284,10 @@ impl Values<'_> {
             | Placeholder::TlsCipher
             | Placeholder::TlsName
             | Placeholder::TlsReused => text.extend_from_slice(self.of_tls(placeholder).as_bytes()),
+            Placeholder::Count(which) => {
+                let count = self.worker.map(|worker| worker.live_count(which));
+                text.extend(count.into_iter().flat_map(|it| it.to_string().into_bytes()));
+            }
         }
     }
 
@@ -424,6 +428,7 @@ mod tests {
             id: RequestIds::new().next(),
             secure: true,
             tls: None,
+            worker: None,
             method: &Method::GET,
             path: b"/a%20b",
             rest: b"",
@@ -545,6 +550,7 @@ mod tests {
             id,
             secure: true,
             tls: None,
+            worker: None,
             method: &Method::GET,
             path: b"/a%20b",
             rest: b"/b",
@@ -605,6 +611,7 @@ mod tests {
                 id: RequestIds::new().next(),
                 secure: true,
                 tls: None,
+                worker: None,
                 method: &Method::GET,
                 path: &path.forward,
                 rest: b"",
