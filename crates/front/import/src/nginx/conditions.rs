@@ -3,6 +3,7 @@
 use crate::condition::Port;
 use crate::directive::{Directive, drop_all, part_all};
 use crate::ledger::Ledger;
+use crate::methods::MethodGuard;
 use crate::nginx::answer::TextType;
 use crate::nginx::files::missing;
 use crate::nginx::guards::{Guard, OrderedGuards};
@@ -10,7 +11,7 @@ use crate::nginx::location::{Scope, inner_rewrite};
 use crate::nginx::methods;
 use crate::nginx::request_tests::{Choices, only_sets, sets_known};
 use crate::nginx::rewrite;
-use crate::plan::Rule;
+use crate::plan::{Action, Rule};
 
 /// The conditions of a location that could be converted.
 #[derive(Default)]
@@ -87,6 +88,12 @@ impl Conditions {
                 part_all(directive.inside(), directive.id, ledger);
                 read.is_strange = true;
             }
+        }
+        if let Some(status) = scope.own("stub_status") {
+            let methods = ["GET", "HEAD"].map(str::to_owned).to_vec();
+            let place = ledger.place(status.id);
+            let guard = MethodGuard::new(place, methods, true, Action::Answer(405));
+            read.limits.extend(guard.map(Guard::Method));
         }
         if scope.own("internal").is_some() {
             // An internal location is not found, before any condition is tested.

@@ -7,7 +7,7 @@ use crate::expression::Expression;
 use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::nginx::location::Scope;
-use crate::nginx::variables::{expand, of_response, placeholder};
+use crate::nginx::variables::{expand, of_front, of_response, placeholder};
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
 
@@ -51,7 +51,7 @@ pub(crate) fn response_fields(
     }
 }
 
-/// The placeholder for a value of the response. The front has the value before the route adds fields to it.
+/// The placeholder for a value of the response, which the front has before the route adds fields to it, or for a count.
 fn response_value(variable: &str, scope: Scope<'_>) -> Option<String> {
     let sent = variable.strip_prefix("sent_http_");
     let is_added = sent.is_some_and(|field| {
@@ -59,7 +59,9 @@ fn response_value(variable: &str, scope: Scope<'_>) -> Option<String> {
         let is_same = |it: &&Directive| it.word(0).replace('-', "_").eq_ignore_ascii_case(field);
         added.iter().any(is_same) || scope.find("expires").is_some()
     });
-    of_response(variable).filter(|_| !is_added)
+    let forwards = scope.own("proxy_pass").is_some();
+    let of_own = || of_front(variable).filter(|_| !forwards);
+    of_response(variable).filter(|_| !is_added).or_else(of_own)
 }
 
 /// Whether a field limits how long a response is fresh, or begins a session. On errors such a field would do harm.

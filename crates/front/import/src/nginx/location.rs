@@ -20,7 +20,7 @@ use crate::nginx::rewrite::redirect_of_all;
 use crate::nginx::splits;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand_between;
-use crate::plan::{Access, Action, Backend, Plan, Settings, Upstream};
+use crate::plan::{Access, Action, AnswerText, Backend, Plan, Settings, Upstream};
 use crate::toml_text::quoted;
 
 /// The blocks whose directives apply, innermost first, and the upstreams. Inner directives override outer ones.
@@ -106,12 +106,14 @@ pub(crate) fn action(
     }
     if let Some(directive) = scope.own("stub_status") {
         ledger.mapped(directive.id);
-        ledger.note(
-            directive.id,
-            "the front has a status page in [admin], on loopback; this path has no route",
-        );
+        let text = "`Reading` is 0 here, and such connections count as waiting; the status page of [admin] says more";
+        ledger.note(directive.id, text);
         targets.plan.has_status = true;
-        return Action::Answer(404);
+        return Action::Text(Box::new(AnswerText {
+            status: 200,
+            text: STATUS.to_owned(),
+            media_type: "text/plain".to_owned(),
+        }));
     }
     if let Some(directive) = scope.own("proxy_pass") {
         return pass(directive, scope, matcher, path, targets, ledger);
@@ -558,6 +560,10 @@ const IDLE: &[(&str, &str)] = &[
     ("proxy_cookie_flags", "off"),
     ("merge_slashes", "on"),
 ];
+
+/// The page of `stub_status`, as programs that watch nginx read it.
+const STATUS: &str = "Active connections: {connections_open} \nserver accepts handled requests\n {connections_accepted} \
+    {connections_accepted} {requests_received} \nReading: 0 Writing: {requests_in_flight} Waiting: {connections_idle} \n";
 
 /// Directives that pass requests on by protocols other than HTTP.
 const FOREIGN_PASSES: [&str; 6] = [

@@ -32,6 +32,18 @@ pub(super) fn placeholder(name: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
+/// The placeholder for a count of the whole front, which only its own answers have.
+pub(super) fn of_front(name: &str) -> Option<String> {
+    let known = match name {
+        "connections_active" => "{connections_open}",
+        "connections_waiting" => "{connections_idle}",
+        "connections_writing" => "{requests_in_flight}",
+        "connections_reading" => "0",
+        _ => return None,
+    };
+    Some(known.to_owned())
+}
+
 /// The placeholder for a value of the response, in its fields; `None`: the front has none.
 pub(super) fn of_response(name: &str) -> Option<String> {
     let field = ["upstream_http_", "sent_http_"]

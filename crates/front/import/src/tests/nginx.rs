@@ -380,6 +380,27 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
 }
 
 #[test]
+fn the_status_page_has_the_counts_of_the_front() {
+    let (routes, import) = of_server(
+        "location = /status { stub_status; allow 127.0.0.1; deny all; }\n\
+         location / { add_header X-Active $connections_active; return 204; }\n\
+         location /app/ { add_header X-Active $connections_active; proxy_pass http://t:80; }",
+        &[],
+    );
+    assert!(routes[0].contains(
+        "methods = \"GET\"; status = 200; text = \"Active connections: {connections_open}"
+    ));
+    assert!(routes[0].contains("allow = \"127.0.0.1\""), "{routes:?}");
+    assert!(
+        routes[1].contains("path = \"/status\"; exact = true; status = 405"),
+        "{routes:?}"
+    );
+    let has_count = |it: &&String| it.contains("X-Active = \"{connections_open}\"");
+    assert_eq!(routes.iter().filter(has_count).count(), 1, "{routes:?}");
+    assert!(catamaran_config::parse("c.toml", &import.text).is_ok());
+}
+
+#[test]
 fn a_server_without_a_name_beside_the_default_one_closes_hosts_that_are_not_named() {
     let named = "server { listen 80 default_server; server_name a.org; location / { proxy_set_header Host $host; \
                  proxy_pass http://t:80; } }";
