@@ -27,9 +27,9 @@ pub struct FileBody {
     segments: VecDeque<Segment>,
     threads: FileThreads,
     /// The read that a thread is doing; `None`: there is none.
-    reading: Option<PendingRead>,
+    reading: Option<ReadFuture>,
     /// The read into the kernel's memory that a thread is doing, and the number of its bytes; `None`: there is none.
-    warming: Option<(PendingRead, usize)>,
+    warming: Option<(ReadFuture, usize)>,
     /// The bytes given since the event loop last served other connections.
     given: usize,
     /// Whether this reads the end of each segment instead of giving it as a part. A sender of a single part holds its
@@ -41,7 +41,7 @@ pub struct FileBody {
     thread_reads: u64,
 }
 
-type PendingRead = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
+type ReadFuture = Pin<Box<dyn Future<Output = Result<Bytes, FileBodyError>> + Send>>;
 
 /// A piece of a body, as bytes or as a part of the file.
 #[derive(Debug)]

@@ -256,14 +256,14 @@ fn a_body_is_compacted_to_full_blocks_and_stays_whole() {
     }
 }
 
-const MOST: FillLimits = limits(1 << 20, 1 << 20);
-
 const fn limits(object_max: u64, fills_max: u64) -> FillLimits {
     FillLimits {
         object_max,
         fills_max,
     }
 }
+
+const MOST: FillLimits = limits(1 << 20, 1 << 20);
 
 const TERMS: Terms = Terms {
     lifetime: 60,
