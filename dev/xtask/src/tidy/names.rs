@@ -319,7 +319,7 @@ fn percent(part: usize, whole: usize) -> f64 {
 const PARTICIPLES_MAX: usize = 43;
 
 /// The accepted number of functions that take a tuple.
-const TUPLE_PARAMETERS_MAX: usize = 5;
+const TUPLE_PARAMETERS_MAX: usize = 3;
 
 /// The accepted number of names that are bound twice.
 const REBOUND_MAX: usize = 156;
