@@ -4,8 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::ledger::Place;
-
 /// The files and environment of the machine that the configuration comes from.
 pub trait Files {
     /// The bytes of a file.
@@ -68,16 +66,6 @@ pub(crate) struct Text {
     pub(crate) name: Arc<str>,
     pub(crate) path: PathBuf,
     pub(crate) text: Arc<str>,
-}
-
-impl Text {
-    /// A line of this file.
-    pub(crate) fn place(&self, line: usize) -> Place {
-        Place {
-            file: Arc::clone(&self.name),
-            line,
-        }
-    }
 }
 
 /// Counts the files and bytes read so far, and refuses more than the limits.

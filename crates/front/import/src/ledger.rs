@@ -20,6 +20,15 @@ pub struct Place {
     pub line: usize,
 }
 
+impl Place {
+    pub(crate) fn new(file: &Arc<str>, line: usize) -> Self {
+        Self {
+            file: Arc::clone(file),
+            line,
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)

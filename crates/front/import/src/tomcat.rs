@@ -54,7 +54,8 @@ pub(crate) fn read(text: &Text) -> Result<Tomcat, ImportError> {
         connectors: Vec::new(),
     };
     for node in document.descendants() {
-        let place = || text.place(document.text_pos_at(node.range().start).row as usize);
+        let line = || document.text_pos_at(node.range().start).row as usize;
+        let place = || Place::new(&text.name, line());
         match node.tag_name().name() {
             "Connector" => tomcat.connectors.extend(Connector::read(node, place())),
             "Engine" => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::directive::Directive;
 use crate::files::{Budget, Files, ImportError, Text};
 use crate::httpd::modules::{Modules, guards_of};
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, Place};
 use crate::read::httpd::{Node, parse};
 
 /// The state of the expansion of one configuration.
@@ -63,7 +63,7 @@ impl Expansion<'_> {
         } else {
             "httpd"
         };
-        let place = text.place(node.line);
+        let place = Place::new(&text.name, node.line);
         let id = self.ledger.enter(server, &node.name, &place);
         if !in_force {
             self.ledger.dropped(id, "its section is not in force");

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::common_settings::REPLACE_ERRORS;
 use crate::files::Text;
 use crate::index::below;
-use crate::ledger::{Id, Ledger, Weight};
+use crate::ledger::{Id, Ledger, Place, Weight};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, first_match, split};
@@ -42,7 +42,7 @@ pub(crate) struct Mount {
 pub(crate) fn read_map(text: &Text, ledger: &mut Ledger) -> Vec<Mount> {
     let mut mounts = Vec::new();
     for property in properties::parse(&text.text) {
-        let place = text.place(property.line);
+        let place = Place::new(&text.name, property.line);
         let id = ledger.enter("mod_jk", "uriworkermap", &place);
         if property.name.starts_with('-') || property.name.starts_with("!-") {
             ledger.dropped(id, "it is switched off by its `-`");
@@ -170,7 +170,7 @@ fn exclude(exclusion: &Mount, mount_rules: &mut [(&Mount, Vec<Rule>)], ledger: &
     for (mount, rules) in mount_rules {
         if of_all_workers || mount.worker == exclusion.worker {
             let count_before = closed_count(rules);
-            split(rules, &matcher, &leave_to_httpd, close);
+            split(rules, &matcher, leave_to_httpd, close);
             is_any_closed |= closed_count(rules) > count_before;
         }
     }

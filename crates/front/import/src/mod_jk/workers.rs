@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::{Files, Text};
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, Place};
 use crate::plan::{Backend, Keys, Upstream};
 use crate::read::properties;
 use crate::toml_text::{quoted, quoted_list};
@@ -40,7 +40,8 @@ impl Workers {
     pub(crate) fn add(&mut self, text: &Text, ledger: &mut Ledger, files: &dyn Files) {
         for property in properties::parse(&text.text) {
             let short = property.name.rsplit('.').next().unwrap_or_default();
-            let id = ledger.enter("mod_jk", short, &text.place(property.line));
+            let place = Place::new(&text.name, property.line);
+            let id = ledger.enter("mod_jk", short, &place);
             self.set(&property.name, &property.value, id, ledger, files);
         }
     }
