@@ -22,10 +22,12 @@ pub(crate) struct Addresses {
     both: HashSet<u16>,
     /// Ports on which some server listens on all addresses of IPv4 or of IPv6, but not of the other.
     apart: HashSet<u16>,
+    /// The addresses with their ports on which some server uses TLS: nginx then uses it for all servers there.
+    tls: HashSet<(ListenScope, u16)>,
 }
 
 /// The addresses that a `listen` names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ListenScope {
     One(IpAddr),
     AllOfIpv4,
@@ -41,6 +43,10 @@ impl Addresses {
         let mut all = Self::default();
         for server in servers {
             let listens = server.inside().iter().filter(|it| it.name == "listen");
+            let secure = listens
+                .clone()
+                .filter(|it| it.words.iter().any(|word| word == "ssl"));
+            all.tls.extend(secure.map(|it| address(&it.words)));
             let mut found: Vec<(ListenScope, u16)> = listens
                 .filter(|it| !it.word(0).starts_with("unix:"))
                 .map(|it| address(&it.words))
@@ -242,7 +248,8 @@ impl Listens<'_> {
         if let Some(switch) = switch {
             ledger.mapped(switch.id);
         }
-        if has("ssl") || switch.is_some_and(|it| it.word(0) == "on") {
+        let is_secure = has("ssl") || self.addresses.tls.contains(&address(words));
+        if is_secure || switch.is_some_and(|it| it.word(0) == "on") {
             self.tls(index, plan, ledger);
         }
     }

@@ -106,19 +106,30 @@ pub(crate) fn action(
     }
     if let Some(directive) = scope.own("stub_status") {
         ledger.mapped(directive.id);
-        let text = "`Reading` is 0 here, and such connections count as waiting; the status page of [admin] says more";
-        ledger.note(directive.id, text);
         targets.plan.has_status = true;
-        return Action::Text(Box::new(AnswerText {
-            status: 200,
-            text: STATUS.to_owned(),
-            media_type: "text/plain".to_owned(),
-        }));
+        return status_page(directive, scope, ledger);
     }
     if let Some(directive) = scope.own("proxy_pass") {
         return pass(directive, scope, matcher, path, targets, ledger);
     }
     serve(scope, matcher, path, targets.named, targets.files, ledger)
+}
+
+/// The action of a `stub_status`. A route with a text asks no addresses and no limits.
+fn status_page(directive: &Directive, scope: Scope<'_>, ledger: &mut Ledger) -> Action {
+    let guards = ["allow", "deny", "limit_req", "limit_conn"];
+    if guards.iter().any(|name| scope.find(name).is_some()) {
+        let text = "the front has a status page in [admin], on loopback; this path has no route";
+        ledger.note(directive.id, text);
+        return Action::Answer(404);
+    }
+    let text = "`Reading` is 0 here, and such connections count as waiting; the status page of [admin] says more";
+    ledger.note(directive.id, text);
+    Action::Text(Box::new(AnswerText {
+        status: 200,
+        text: STATUS.to_owned(),
+        media_type: "text/plain".to_owned(),
+    }))
 }
 
 /// The action of a `proxy_pass`.

@@ -382,15 +382,13 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
 #[test]
 fn the_status_page_has_the_counts_of_the_front() {
     let (routes, import) = of_server(
-        "location = /status { stub_status; allow 127.0.0.1; deny all; }\n\
+        "location = /status { stub_status; }\n\
          location / { add_header X-Active $connections_active; return 204; }\n\
          location /app/ { add_header X-Active $connections_active; proxy_pass http://t:80; }",
         &[],
     );
-    assert!(routes[0].contains(
-        "methods = \"GET\"; status = 200; text = \"Active connections: {connections_open}"
-    ));
-    assert!(routes[0].contains("allow = \"127.0.0.1\""), "{routes:?}");
+    let page = "methods = \"GET\"; status = 200; text = \"Active connections: {connections_open}";
+    assert!(routes[0].contains(page), "{routes:?}");
     assert!(
         routes[1].contains("path = \"/status\"; exact = true; status = 405"),
         "{routes:?}"
@@ -398,6 +396,14 @@ fn the_status_page_has_the_counts_of_the_front() {
     let has_count = |it: &&String| it.contains("X-Active = \"{connections_open}\"");
     assert_eq!(routes.iter().filter(has_count).count(), 1, "{routes:?}");
     assert!(catamaran_config::parse("c.toml", &import.text).is_ok());
+    // A text is sent before addresses are asked.
+    for guard in ["allow 127.0.0.1; deny all;", "deny all;", "auth_basic x;"] {
+        let (guarded, _) = of_server(
+            &format!("location = /status {{ stub_status; {guard} }}"),
+            &[],
+        );
+        assert!(!guarded.concat().contains("text ="), "{guard}: {guarded:?}");
+    }
 }
 
 #[test]
@@ -431,6 +437,29 @@ fn a_server_without_a_name_beside_the_default_one_closes_hosts_that_are_not_name
         &[],
     );
     assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+#[test]
+fn a_server_uses_tls_where_another_one_does() {
+    let server = |listen: &str, name: &str| {
+        format!(
+            "server {{ listen {listen}; server_name {name}; ssl_certificate /{name}; ssl_certificate_key /{name}; \
+             location / {{ return 204; }} }}\n"
+        )
+    };
+    for (one, other) in [("8443 ssl", "8443"), ("8443", "8443 ssl")] {
+        let servers = server(one, "a.org") + &server(other, "b.org");
+        let import = of_servers(&servers, &["/a.org", "/b.org"]);
+        for name in ["a.org", "b.org"] {
+            let line = format!("chain = \"/{name}\"");
+            assert!(
+                import.text.contains(&line),
+                "{one} {other}: {}",
+                import.text
+            );
+        }
+        assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+    }
 }
 
 #[test]
