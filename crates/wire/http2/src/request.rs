@@ -43,8 +43,10 @@ pub(crate) fn read(
     head.version = Version::HTTP_2;
     let length = block.take_content_length()?;
     head.body = body_length(length, ends, is_tunnel)?;
-    let expects_continue = block.fields.expects_continue();
-    let expects_continue = expects_continue.ok_or(StreamFault::Expectation)?;
+    let expects_continue = block
+        .fields
+        .expects_continue()
+        .ok_or(StreamFault::Expectation)?;
     // Without a body there is nothing to continue with.
     head.expect_continue = expects_continue && head.body != BodyLength::Known(0);
     std::mem::swap(&mut head.headers, &mut block.fields);

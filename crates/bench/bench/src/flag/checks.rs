@@ -70,10 +70,12 @@ pub(super) static FLAGS: &[Flag] = &[
         value: Needed("LIST"),
         help: "With --fail-if: what does not fail the run by itself, of non-2xx, unsent, failed and invalid",
         apply: |settings, given| {
-            for each in given.text().split(',') {
-                let waiver = Waiver::ALL.into_iter().find(|waiver| waiver.word() == each);
-                let expected = "non-2xx, unsent, failed or invalid, with commas between them";
-                let waiver = waiver.ok_or_else(|| given.bad(expected))?;
+            for word in given.text().split(',') {
+                let mut all = Waiver::ALL.into_iter();
+                let Some(waiver) = all.find(|waiver| waiver.word() == word) else {
+                    let expected = "non-2xx, unsent, failed or invalid, with commas between them";
+                    return Err(given.bad(expected));
+                };
                 settings.checks.gate.waived.push(waiver);
             }
             Ok(())

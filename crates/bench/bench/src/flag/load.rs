@@ -178,8 +178,9 @@ pub(super) static FLAGS: &[Flag] = &[
         twins: &["ramp"],
         apply: |settings, given| {
             for word in given.text().split(',') {
-                let stage = number::stage(word);
-                let stage = stage.ok_or_else(|| given.bad("stages such as 30s=100 or 30s..100"))?;
+                let Some(stage) = number::stage(word) else {
+                    return Err(given.bad("stages such as 30s=100 or 30s..100"));
+                };
                 settings.load.stages.push(stage);
             }
             Ok(())

@@ -61,8 +61,9 @@ pub(crate) static FLAGS: &[Flag] = &[
         help: "Size of a value, such as 100, 10k or 64KiB; it carries its key and a checksum, and a wrong one is a \
                failure [default: 100]",
         apply: |settings, given| {
-            let bytes = number::size(given.text());
-            let bytes = bytes.ok_or_else(|| given.bad("a size such as 100 or 64KiB"))?;
+            let Some(bytes) = number::size(given.text()) else {
+                return Err(given.bad("a size such as 100 or 64KiB"));
+            };
             settings.memcached.value_bytes = Some(bytes);
             Ok(())
         },

@@ -73,8 +73,8 @@ pub enum ConditionFault {
 
 impl Condition {
     /// Whether the limit would still be broken without the delays of the generator itself, which have lengthened
-    /// latencies by `delay` at most. `low` is the lower end of the figure's interval; `None`: it lies among requests that
-    /// had no response.
+    /// latencies by `delay` at most. `low` is the lower end of the figure's interval; `None`: it lies among requests
+    /// that had no response.
     pub(super) fn breaks_without(&self, low: Option<f64>, delay: Duration) -> bool {
         match self.measure {
             // Delays cause no errors.

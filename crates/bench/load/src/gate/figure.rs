@@ -129,7 +129,7 @@ fn bound_at(report: &Report, percent: f64) -> LatencyFloor {
     // A response of another length counts as failed, but it was received.
     let unanswered = requests.started.saturating_sub(requests.completed);
     let total = (answered.count() + unanswered).max(1) as f64;
-    // Requests without a response are slower than all others, so the percentile is a higher one of the answered requests.
+    // Requests without a response are slower than all others, so the percentile is a higher one of the answered ones.
     let among_answered = percent * total / answered.count().max(1) as f64;
     LatencyFloor {
         at_least: answered.percentile(among_answered.min(100.0)),

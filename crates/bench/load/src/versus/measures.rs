@@ -61,7 +61,7 @@ fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
         Some(_) => (NONE_SHOWN, None),
     };
     let finite = |value: f64| value.is_finite().then_some(value);
-    let ratio =
+    let ratio_of =
         |logarithm: fn(Centre) -> f64| interval.and_then(|centre| finite(logarithm(centre).exp()));
     Measure {
         measure: name.to_owned(),
@@ -69,9 +69,9 @@ fn measure(record: &MeasureRecord, blocks: &[Block]) -> Measure {
         a: median("a", blocks, value).and_then(finite),
         b: median("b", blocks, value).and_then(finite),
         pairs: ratios.len(),
-        ratio: ratio(|centre| centre.estimate),
-        low: ratio(|centre| centre.low),
-        high: ratio(|centre| centre.high),
+        ratio: ratio_of(|centre| centre.estimate),
+        low: ratio_of(|centre| centre.low),
+        high: ratio_of(|centre| centre.high),
         level: interval.map(|_| LEVEL),
         p: signed_rank::p_value(&logs),
         verdict: verdict.to_owned(),

@@ -48,8 +48,8 @@ pub(crate) fn decode(line: &[u8]) -> Result<RequestLine<'_>, Fault> {
     })
 }
 
-/// Reads a version; `None` if it is malformed, a fault if its major version is not 1. Later minor versions are understood as 1.1
-/// (RFC 9110 section 2.5).
+/// Reads a version; `None` if it is malformed, a fault if its major version is not 1. Later minor versions are
+/// understood as 1.1 (RFC 9110 section 2.5).
 pub(crate) fn version(text: &[u8]) -> Option<Result<Version, Fault>> {
     let [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] = text else {
         return None;
