@@ -316,13 +316,13 @@ fn percent(part: usize, whole: usize) -> f64 {
 }
 
 /// The accepted number of types that are participles. This limit and the next two may only be lowered.
-const PARTICIPLES_MAX: usize = 43;
+const PARTICIPLES_MAX: usize = 35;
 
 /// The accepted number of functions that take a tuple.
-const TUPLE_PARAMETERS_MAX: usize = 3;
+const TUPLE_PARAMETERS_MAX: usize = 2;
 
 /// The accepted number of names that are bound twice.
-const REBOUND_MAX: usize = 156;
+const REBOUND_MAX: usize = 46;
 
 const PARTICIPLES: Ratchet = Ratchet {
     limit: "PARTICIPLES_MAX",
