@@ -115,10 +115,11 @@ const CRATES: [&str; 6] = [
 ];
 
 /// Calls that give a reason its token, as they begin.
-const CALLS: [&str; 8] = [
+const CALLS: [&str; 9] = [
     "Reason::new(",
     "Failure::client(",
     "Failure::new(",
+    "Self::new(Culprit::",
     "Decision::Answer(",
     "answer_request(",
     "early(",
