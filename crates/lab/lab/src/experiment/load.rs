@@ -171,7 +171,7 @@ impl Experiment {
             core_share,
             rounds: match keys.restart {
                 Restart::Never => usize::MAX,
-                // A crowd has made the server allocate memory that the next crowd would reuse.
+                // For each run: a crowd has made the server allocate memory that the next crowd would reuse.
                 _ if has_crowd => 0,
                 Restart::Round => 1,
                 Restart::Rounds(rounds) => rounds,
@@ -287,19 +287,22 @@ impl Experiment {
     pub fn expect(&self, cell: &Levels, addresses: &Addresses) -> Result<Expect, Report> {
         let mut renderer = CellRenderer::new(cell, addresses);
         let keys = &self.expect;
+        let status = keys.status.as_ref().map(|level| renderer.status(level));
         let body_bytes = match &keys.body_bytes {
             Some(level) if renderer.level(level) != ANY => {
                 Some(renderer.number("body_bytes", level))
             }
+            // The length is not checked.
             _ => None,
         };
-        let mut number =
-            |name, level: &Option<Level>| level.as_ref().map(|level| renderer.number(name, level));
-        let status = number("status", &keys.status);
+        let kept_requests_max = match &keys.kept_requests {
+            Some(level) => renderer.number("kept_requests", level),
+            None => 0, // no limit
+        };
         let expect = Expect {
-            status: status.and_then(|status| u16::try_from(status).ok()),
+            status,
             body_bytes,
-            kept_requests_max: number("kept_requests", &keys.kept_requests).unwrap_or(0),
+            kept_requests_max,
             kept: keys
                 .kept
                 .as_ref()
@@ -308,13 +311,15 @@ impl Experiment {
                 .delay
                 .as_ref()
                 .map(|delay| renderer.duration("delay", delay).as_secs_f64() * 1000.0),
+            // A run with a failed request can be repeated.
             rare: 0.0,
         };
         renderer.or(expect)
     }
 }
 
-/// Renders the templates of one cell and collects the faults; a text with a fault becomes empty.
+/// Renders the templates of one cell and collects the faults. A text with a fault becomes empty, a number or duration
+/// zero, so that one pass finds all faults.
 pub(super) struct CellRenderer<'a> {
     names: TemplateNames<'a>,
     report: Report,
@@ -332,8 +337,8 @@ impl<'a> CellRenderer<'a> {
     }
 
     pub(super) fn render(&mut self, text: &str) -> String {
-        render(text, &self.names).unwrap_or_else(|what| {
-            self.fault(what);
+        render(text, &self.names).unwrap_or_else(|message| {
+            self.fault(message);
             String::new()
         })
     }
@@ -345,12 +350,25 @@ impl<'a> CellRenderer<'a> {
         }
     }
 
+    /// The whole number that a level says; 0 after a fault.
     fn number(&mut self, name: &str, level: &Level) -> u64 {
         let text = self.level(level);
         text.parse().unwrap_or_else(|_| {
             self.fault(format!("{name} = {text}: it is a whole number from 0"));
             0
         })
+    }
+
+    /// The status that a level says; 0 after a fault.
+    fn status(&mut self, level: &Level) -> u16 {
+        let text = self.level(level);
+        match text.parse() {
+            Ok(status @ 100..=999) => status,
+            _ => {
+                self.fault(format!("status = {text}: it is a status from 100 to 999"));
+                0
+            }
+        }
     }
 
     fn is_on(&mut self, name: &str, level: &Level) -> bool {
@@ -385,7 +403,7 @@ impl<'a> CellRenderer<'a> {
             every => Some(self.duration("crowd.every", every)),
         };
         let url = keys.url.as_ref().map(|url| self.render(url));
-        // `none` is before the kinds.
+        // Index 0 is `none`; the kinds follow in the order of `ALL`.
         let (_, kind) = CrowdKind::ALL[index.checked_sub(1)?];
         (clients > 0).then_some(Crowd {
             kind,
@@ -411,8 +429,8 @@ impl<'a> CellRenderer<'a> {
         fields
     }
 
-    pub(super) fn fault(&mut self, what: String) {
-        self.report.push(Finding::absence(what));
+    pub(super) fn fault(&mut self, message: String) {
+        self.report.push(Finding::absence(message));
     }
 
     /// Returns `value`, or the faults if there are any.

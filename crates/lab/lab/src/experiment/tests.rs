@@ -115,6 +115,19 @@ fn a_browser_sends_fifteen_fields_with_host_and_those_of_the_experiment() {
 }
 
 #[test]
+fn a_status_has_three_digits() {
+    for status in ["70000", "99", "\"ok\""] {
+        let line = format!("[expect]\nstatus = {status}");
+        let word = status.trim_matches('"');
+        check(
+            "[expect]\nstatus = 200",
+            &line,
+            &format!("status = {word}: it is a status from 100 to 999"),
+        );
+    }
+}
+
+#[test]
 fn an_interaction_has_four_corners() {
     let text = KEEPALIVE.replacen(
         "level = { keep = \"on\" }\nover = { keep = \"off\" }\nwhere = { idle = 0, limit = 100 }\neach = \"mpm\"",
