@@ -261,7 +261,7 @@ impl ResultDocument {
             factors: experiment.factors.clone(),
             passed: passed.into_iter().map(str::to_owned).collect(),
             published: published::results(experiment, &cells, &claims),
-            as_published: published::again(stored, &cells),
+            as_published: published::repeated_runs(stored, &cells),
             servers: servers.clone(),
             orders: orders(runs),
             own_cost: runs

@@ -112,7 +112,8 @@ fn starts<'a>(
     keys
 }
 
-/// Groups things so that two that share a start are in one group, also if only other things link them.
+/// Groups things by shared starts, transitively: if A and B share a start, and B and C another, all three are in one
+/// group.
 fn grouped<T>(things: &[T], starts: impl Fn(&T) -> Keys) -> Vec<Vec<&T>> {
     let mut groups: Vec<(Keys, Vec<&T>)> = Vec::new();
     for thing in things {

@@ -261,7 +261,7 @@ fn group(experiment: &Experiment, levels: &Levels) -> Levels {
     group
 }
 
-/// Starts a server, and records how it was made.
+/// Starts a server, and records its settings, programs and versions.
 fn start(
     driver: &Driver,
     space: &Space,

@@ -330,7 +330,8 @@ fn memory(evidence: &Evidence<'_>) -> MeasureValues {
     of_servers(evidence, mib(memory.values().sum()), servers)
 }
 
-/// The memory for each client of a crowd. The value of all servers has an empty name.
+/// The memory of servers divided by the clients of a crowd. The evidence has the value of all servers together under an
+/// empty name.
 fn held(evidence: &Evidence<'_>) -> MeasureValues {
     let server = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
     let values = evidence.held.iter();

@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, PublishedFigure, PublishedRatio, PublishedRu
 use crate::gate::{Effect, GateFinding};
 use crate::judge;
 use crate::published::{self, PublishedText};
-use crate::result::{PrintedRun, StoredResult};
+use crate::result::StoredResult;
 
 /// Each published figure with ours, and with the conclusions that it does not support.
 pub(super) fn results(
@@ -23,9 +23,8 @@ pub(super) fn results(
         };
         let cell = cells.iter().find(|cell| cell.levels == run.cell);
         let ours = match &run.figures {
-            PublishedFigure::Text(_) => {
-                cell.and_then(|cell| of_text(cell, run.name.contains("strace")))
-            }
+            PublishedFigure::Text(_) if run.name.contains("strace") => cell.and_then(calls_text),
+            PublishedFigure::Text(_) => cell.and_then(latency_text),
             PublishedFigure::Rate { .. } => cell.and_then(of_rate),
             PublishedFigure::Ratio {
                 cells: sides,
@@ -106,7 +105,7 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
         return Vec::new();
     };
     if cell.calls.is_empty() {
-        return Vec::new(); // They are not counted here.
+        return Vec::new(); // Our runs have not counted calls.
     }
     let by_request =
         |count: Option<&u64>| count.map_or(0.0, |count| *count as f64 / requests as f64);
@@ -129,40 +128,46 @@ fn calls(run: &PublishedRun, cell: &CellResult) -> Vec<CallResult> {
     calls
 }
 
-/// The published runs that were made again: their output, ours, and the figures of the rounds for the same cell.
-pub(super) fn again(stored: &StoredResult, cells: &[CellResult]) -> Vec<AsPublishedResult> {
-    let result = |printed: &PrintedRun| {
+/// The published runs that were made again: their output, ours, and the figures of the rounds for the same cell. Runs
+/// that the experiment does not have any more are left out.
+pub(super) fn repeated_runs(stored: &StoredResult, cells: &[CellResult]) -> Vec<AsPublishedResult> {
+    let mut results = Vec::new();
+    for printed in &stored.as_published {
         let mut runs = stored.experiment.as_published.iter();
-        let run = runs.find(|run| run.name == printed.name)?;
+        let Some(run) = runs.find(|run| run.name == printed.name) else {
+            continue;
+        };
         let cell = cells.iter().find(|cell| cell.levels == run.cell);
-        Some(AsPublishedResult {
+        results.push(AsPublishedResult {
             name: run.name.clone(),
             theirs: block(&run.text),
             ours: block(&printed.text),
             deviations: printed.deviations.clone(),
-            rounds: cell.and_then(|cell| of_text(cell, false)),
-        })
-    };
-    stored.as_published.iter().filter_map(result).collect()
+            rounds: cell.and_then(latency_text),
+        });
+    }
+    results
 }
 
-/// The part of ab's output from the server's name on.
+/// The part of ab's output from the server's name on, or from a later line if a published text has no name.
 fn block(text: &str) -> String {
-    let from = ["Server Software:", "Document Length:", "Concurrency Level:"];
-    let start = from.iter().filter_map(|head| text.find(head)).min();
+    let first_lines = ["Server Software:", "Document Length:", "Concurrency Level:"];
+    let start = first_lines.iter().filter_map(|line| text.find(line)).min();
     text[start.unwrap_or(0)..].trim_end().to_owned()
 }
 
-/// Our figures for a published text, in words; `None` if the cell has none.
-fn of_text(cell: &CellResult, is_calls: bool) -> Option<String> {
+/// Our number of system calls for a published table of `strace`, in words; `None` if the cell has none.
+fn calls_text(cell: &CellResult) -> Option<String> {
+    let calls = cell.measures.get("syscalls")?;
+    Some(format!(
+        "{:.1} system calls a request, of all processes",
+        calls.median
+    ))
+}
+
+/// Our rate and times for the published output of a load generator, in words; `None` if the cell has none.
+fn latency_text(cell: &CellResult) -> Option<String> {
     let value = |name: &str| cell.measures.get(name);
-    if is_calls {
-        let calls = value("syscalls")?;
-        return Some(format!(
-            "{:.1} system calls a request, of all processes",
-            calls.median
-        ));
-    }
     let (rate, p50) = (value("throughput")?, value("p50")?);
     let p99 = value("p99").map_or_else(String::new, |p99| format!(", p99 {:.2} ms", p99.median));
     let max = cell
