@@ -1,4 +1,4 @@
-//! Tests whether a server serves, by one request on a connection of its own.
+//! Tests whether a server serves, by a connection of its own, with one request if the target has a path for it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use catamaran_http_client::{BlockingClient, ClientRequest, ServerAddress};
 
 use crate::server::Ready;
 
-/// Tests once whether the server at `address` serves as `ready` expects.
+/// Tests once whether the server at `address` serves as `ready` expects. Without a path it is enough that the server
+/// accepts a connection.
 ///
 /// # Errors
 /// The server does not serve; the text says why.
@@ -19,12 +20,13 @@ pub(super) fn ask(address: SocketAddr, ready: &Ready) -> Result<(), String> {
     };
     let host = address.to_string();
     let request = ClientRequest::get(path, &host);
-    let limit = HEAD_MAX + ready.length.unwrap_or(HEAD_MAX);
-    let result = match client.ask(&request, limit, |_| ()) {
+    let limit = HEAD_MAX + ready.length.unwrap_or(UNCHECKED_BODY_MAX);
+    let ignore_body = |_: &[u8]| ();
+    let result = match client.ask(&request, limit, ignore_body) {
         Ok(answer) => check(answer.head.status.as_u16(), answer.body_bytes, ready),
         Err(error) => Err(error.to_string()),
     };
-    result.map_err(|what| format!("GET {path} of {address}: {what}"))
+    result.map_err(|reason| format!("GET {path} of {address}: {reason}"))
 }
 
 /// Checks the status and the length of the body.
@@ -44,6 +46,8 @@ fn check(status: u16, length: u64, ready: &Ready) -> Result<(), String> {
 const ONE_TRY: Duration = Duration::from_secs(5);
 /// The most bytes of a response's head, more than any server here sends.
 const HEAD_MAX: u64 = 64 * 1024;
+/// The most bytes that are read of a body whose length is not checked.
+const UNCHECKED_BODY_MAX: u64 = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
