@@ -1,4 +1,7 @@
 //! A directive of httpd or of nginx, with its place in the ledger.
+//!
+//! A place of the source, such as a location, is closed if a directive in it cannot be converted: the front then
+//! answers 403 for its paths, or passes them to the old server.
 
 use crate::ledger::{Id, Ledger};
 use crate::shown;
@@ -16,8 +19,8 @@ pub(crate) struct Directive {
 
 impl Directive {
     /// The word at this index, or the empty text if there is none.
-    pub(crate) fn word(&self, at: usize) -> &str {
-        self.words.get(at).map_or("", String::as_str)
+    pub(crate) fn word(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", String::as_str)
     }
 
     /// The directive with its words, for a message.
@@ -48,8 +51,8 @@ impl Directive {
     }
 }
 
-/// Marks directives, and all inside them, as parts of a section that was not converted: the old server still does
-/// what they say, or they are a risk.
+/// Records in the ledger that these directives, and all inside them, are parts of a section that was not converted:
+/// the old server still does what they say, or they are a risk if there is none.
 pub(crate) fn keep_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     reason: &str,
@@ -61,8 +64,8 @@ pub(crate) fn keep_all<'d>(
     }
 }
 
-/// Marks directives, and all inside them, as parts of the directive `whole`, whose entry in the report also counts
-/// for them.
+/// Records in the ledger that these directives, and all inside them, are parts of the directive `whole`, whose entry
+/// in the report also counts for them.
 pub(crate) fn part_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     whole: Id,
@@ -74,7 +77,7 @@ pub(crate) fn part_all<'d>(
     }
 }
 
-/// Marks directives, and all inside them, as those of a place that is closed.
+/// Records in the ledger that these directives, and all inside them, have no effect, because their place is closed.
 pub(crate) fn close_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     ledger: &mut Ledger,
@@ -85,7 +88,7 @@ pub(crate) fn close_all<'d>(
     }
 }
 
-/// Marks directives, and all inside them, as not needed, for this reason.
+/// Records in the ledger that these directives, and all inside them, are not needed, for this reason.
 pub(crate) fn drop_all<'d>(
     directives: impl IntoIterator<Item = &'d Directive>,
     reason: &str,

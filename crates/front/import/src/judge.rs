@@ -28,7 +28,7 @@ pub(crate) struct JudgedPlace {
     closes: bool,
 }
 
-/// Whether a rule may lead to a backend or to files. By default it may not.
+/// The proof that a rule may lead to a backend or to files. The default proves nothing, so such a rule is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Admission(bool);
 

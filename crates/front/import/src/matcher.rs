@@ -279,7 +279,7 @@ impl Matcher {
         self.shown().contains("//")
     }
 
-    /// The set for messages: a pattern, or `~` and an expression.
+    /// The set as a text, for messages and comparisons: a path, a pattern, or `~` and an expression.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Prefix(path) if path.is_empty() => "/".to_owned(),

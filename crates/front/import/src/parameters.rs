@@ -10,12 +10,15 @@ use crate::plan::{Access, Action, Plan, Rule};
 /// Adds, before all rules of a host, rules that close such paths in the form that the front compares.
 pub(crate) fn close(plan: &mut Plan, ledger: &mut Ledger) {
     for host in &mut plan.hosts {
-        let mut wide: Vec<Rule> = Vec::new();
-        for rule in host.rules.iter().filter(|it| keeps_out(it)) {
-            let Some(matcher) = without(&rule.matcher) else {
+        let mut closing_rules: Vec<Rule> = Vec::new();
+        for rule in host.rules.iter().filter(|rule| keeps_out(rule)) {
+            let Some(matcher) = without_parameters(&rule.matcher) else {
                 continue;
             };
-            if wide.iter().any(|it| it.matcher.covers(&matcher)) {
+            if closing_rules
+                .iter()
+                .any(|other| other.matcher.covers(&matcher))
+            {
                 continue;
             }
             let (named, closed) = (rule.matcher.shown(), matcher.shown());
@@ -23,9 +26,9 @@ pub(crate) fn close(plan: &mut Plan, ledger: &mut Ledger) {
                 "the front compares paths without `;parameters`, so `{named}` takes none: `{closed}` is closed"
             );
             ledger.say(Weight::Risk, rule.place.clone(), text);
-            wide.push(Rule::new(rule.place.as_ref(), matcher, Action::Closed));
+            closing_rules.push(Rule::new(rule.place.as_ref(), matcher, Action::Closed));
         }
-        host.rules.splice(0..0, wide);
+        host.rules.splice(0..0, closing_rules);
     }
 }
 
@@ -37,18 +40,19 @@ fn keeps_out(rule: &Rule) -> bool {
         Action::Text(text) => text.status >= 400,
         _ => false,
     };
-    let asks = rule.settings.keys.contains_key("client_certificate");
-    refuses || asks || rule.settings.access != Access::Open
+    let wants_certificate = rule.settings.keys.contains_key("client_certificate");
+    refuses || wants_certificate || rule.settings.access != Access::Open
 }
 
-/// The form, without parameters, of the paths of a set that all contain a `;`; `None` if they need not. Expressions
-/// are left out: for them the front does this itself (`refuse_parameters`).
-fn without(matcher: &Matcher) -> Option<Matcher> {
-    let shown = matcher.shown();
-    let (before, behind) = shown.split_once(';')?;
+/// A set that contains all paths of `matcher` after the front has removed their parameters. `None` if `matcher` has no
+/// `;`, or is an expression, for which the front itself refuses parameters (`refuse_parameters`).
+fn without_parameters(matcher: &Matcher) -> Option<Matcher> {
+    let text = matcher.shown();
+    let (before, behind) = text.split_once(';')?;
     match matcher {
         Matcher::Expression(_) => None,
         Matcher::Exact(_) if !behind.contains('/') => Some(Matcher::Exact(before.to_owned())),
+        // The front compares `/a;x/b` as `/a/b`. The prefix `/a` contains that path, and more.
         Matcher::Exact(_) | Matcher::Prefix(_) => Some(Matcher::prefix(before)),
         Matcher::Suffix { .. } | Matcher::Pattern(_) => {
             Some(Matcher::pattern(&format!("{before}*")))

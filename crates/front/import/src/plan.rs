@@ -140,7 +140,8 @@ pub(crate) struct Rule {
     pub(crate) when: Option<Box<When>>,
     pub(crate) action: Action,
     pub(crate) settings: SharedSettings,
-    /// Whether the rule may lead to a backend or to files. Without it, such a rule is closed before it is written.
+    /// The proof by [`crate::judge`] that the rule may lead to a backend or to files. A rule that leads there without
+    /// this proof is closed before the file is written.
     pub(crate) admission: Admission,
 }
 

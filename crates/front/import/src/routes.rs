@@ -36,58 +36,90 @@ pub(crate) struct RouteGroup {
     pub(crate) routes: Rc<[Route]>,
 }
 
-/// The routes of all virtual hosts, in the source's order.
+/// Names of a virtual host, and the listeners on which it has exactly these names.
+struct ServedNames {
+    /// Empty: any host.
+    names: Vec<String>,
+    listeners: Vec<usize>,
+}
+
+/// The routes of all virtual hosts, in the source's order: for each virtual host a group for each set of names that it
+/// has on some listeners, then one without names for the listeners on which it is the default.
 pub(crate) fn groups(plan: &Plan) -> Vec<RouteGroup> {
+    // A test checks that the routes of a plan are computed once.
     #[cfg(test)]
-    tests::GROUPS.with(|it| it.set(it.get() + 1));
+    tests::GROUPS.with(|count| count.set(count.get() + 1));
+    let with_wildcards = listeners_with_wildcards(plan);
     let mut groups = Vec::new();
-    // The names that earlier virtual hosts have, by listener.
     let mut taken: HashSet<(usize, &str)> = HashSet::new();
-    let mut with_wildcards: HashSet<usize> = HashSet::new();
-    for host in &plan.hosts {
-        if host.names.iter().any(|name| name.starts_with('*')) {
-            with_wildcards.extend(&host.listeners);
-        }
-    }
     for (host_index, host) in plan.hosts.iter().enumerate() {
         let routes: Rc<[Route]> = host_routes(plan, host).into();
-        // Sets of names, each with the listeners on which the host has exactly these names.
-        let mut served: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
-        for &listener in &host.listeners {
-            let mut names: Vec<String> = Vec::new();
-            for name in &host.names {
-                if taken.insert((listener, name)) {
-                    names.push(name.clone());
-                }
-            }
-            // It also serves hosts that no virtual host names, so its names are written only if a wildcard would take
-            // them.
-            let is_default = host.default_on.contains(&listener);
-            if names.is_empty() || is_default && !with_wildcards.contains(&listener) {
-                continue;
-            }
-            match served.iter_mut().find(|(known, _)| *known == names) {
-                Some((_, listeners)) => listeners.push(listener),
-                None => served.push((names, vec![listener])),
-            }
-        }
+        let mut served = names_by_listeners(host, &with_wildcards, &mut taken);
         if !host.default_on.is_empty() {
-            served.push((Vec::new(), host.default_on.clone()));
+            served.push(ServedNames {
+                names: Vec::new(),
+                listeners: host.default_on.clone(),
+            });
         }
-        for (hosts, mut listeners) in served {
+        for mut served_names in served {
             // An empty list stands for all listeners.
-            if listeners.len() == plan.listeners.len() {
-                listeners.clear();
+            if served_names.listeners.len() == plan.listeners.len() {
+                served_names.listeners.clear();
             }
             groups.push(RouteGroup {
                 host: host_index,
-                hosts,
-                listeners,
+                hosts: served_names.names,
+                listeners: served_names.listeners,
                 routes: Rc::clone(&routes),
             });
         }
     }
     groups
+}
+
+/// The listeners with a virtual host that has a name with a wildcard.
+fn listeners_with_wildcards(plan: &Plan) -> HashSet<usize> {
+    let mut listeners = HashSet::new();
+    for host in &plan.hosts {
+        if host.names.iter().any(|name| name.starts_with('*')) {
+            listeners.extend(&host.listeners);
+        }
+    }
+    listeners
+}
+
+/// The names to write for a virtual host. On each listener a name belongs to the first virtual host that has it:
+/// `taken` has the names of earlier ones by listener, and gets those of this one.
+fn names_by_listeners<'p>(
+    host: &'p VirtualHost,
+    with_wildcards: &HashSet<usize>,
+    taken: &mut HashSet<(usize, &'p str)>,
+) -> Vec<ServedNames> {
+    let mut served: Vec<ServedNames> = Vec::new();
+    for &listener in &host.listeners {
+        // Names that are not written are taken as well: later virtual hosts get no requests for them.
+        let mut names: Vec<String> = Vec::new();
+        for name in &host.names {
+            if taken.insert((listener, name)) {
+                names.push(name.clone());
+            }
+        }
+        // A default gets all hosts that no other name matches, so its own names are written only if a wildcard would
+        // match them.
+        let is_default = host.default_on.contains(&listener);
+        let needs_no_names = is_default && !with_wildcards.contains(&listener);
+        if names.is_empty() || needs_no_names {
+            continue;
+        }
+        match served.iter_mut().find(|other| other.names == names) {
+            Some(same) => same.listeners.push(listener),
+            None => served.push(ServedNames {
+                names,
+                listeners: vec![listener],
+            }),
+        }
+    }
+    served
 }
 
 /// The schemes by which clients reach a virtual host. Those of a proxy may come by HTTPS without a TLS listener.
@@ -110,7 +142,7 @@ pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
         }
         for index in 0..host.rules.len() {
             let (rule, later) = (&host.rules[index], &host.rules[index + 1..]);
-            if rule.scheme.is_none() || !later.iter().any(|it| is_crossed(rule, it)) {
+            if rule.scheme.is_none() || !later.iter().any(|other| is_crossed(rule, other)) {
                 continue;
             }
             let text = "it holds for HTTP or HTTPS alone, and the front cannot tell its paths from those of another \
@@ -143,14 +175,8 @@ fn is_crossed(rule: &Rule, later: &Rule) -> bool {
 
 /// Closes hosts with more expressions than a file may have.
 pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
-    // A rule has at most two routes, one for each scheme, in each group. A host has at most one group for each
-    // listener, and one as the default. This upper limit is found quickly.
-    let at_most = |host: &VirtualHost| {
-        let rules = host.rules.iter();
-        let expressions = rules.filter(|rule| rule.matcher.is_expression());
-        expressions.count() * 2 * (host.listeners.len() + 1)
-    };
-    if plan.hosts.iter().map(at_most).sum::<usize>() <= PathExpression::COUNT_MAX {
+    // The limit is far above the expressions of most plans. So their routes need not be computed here.
+    if plan.hosts.iter().map(expressions_max).sum::<usize>() <= PathExpression::COUNT_MAX {
         return;
     }
     let mut counts = vec![0; plan.hosts.len()];
@@ -160,6 +186,7 @@ pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
         counts[group.host] += expressions.count();
     }
     let mut available = PathExpression::COUNT_MAX;
+    // Earlier hosts have precedence; a later one may still fit if one before it does not.
     for (host, count) in plan.hosts.iter_mut().zip(counts) {
         if let Some(remaining) = available.checked_sub(count) {
             available = remaining;
@@ -171,6 +198,14 @@ pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
         let place = host.place.as_ref();
         host.rules = vec![Rule::new(place, Matcher::everything(), Action::Closed)];
     }
+}
+
+/// The most expressions that the routes of a virtual host can have. A rule has at most two routes, one for each scheme,
+/// in each group; a host has at most one group for each listener, and one as the default.
+fn expressions_max(host: &VirtualHost) -> usize {
+    let rules = host.rules.iter();
+    let expressions = rules.filter(|rule| rule.matcher.is_expression());
+    expressions.count() * 2 * (host.listeners.len() + 1)
 }
 
 /// The routes of a virtual host, in the order of its rules. Rules whose path no route can express are left out; paths
@@ -210,7 +245,7 @@ pub(crate) fn gives_way(before: &Rule, later: &Rule) -> bool {
 
 /// Whether a text has a control character, which the front refuses in every path.
 fn has_control(text: &str) -> bool {
-    text.bytes().any(|it| it.is_ascii_control())
+    text.bytes().any(|byte| byte.is_ascii_control())
 }
 
 /// The index of the first earlier rule that yields to `rule`; the greatest index if none does. From there on, rules
@@ -232,7 +267,7 @@ fn closed_if_unwritable(mut rule: Rule) -> Rule {
         // What is behind the prefix is known only for a prefix.
         Action::Redirect { to, .. } => to.contains("{rest") && !is_prefix,
         _ => match rule.action.rewrite_mut() {
-            Some(path) => has_control(path) || !is_prefix && !is_expression,
+            Some(path) => has_control(path) || (!is_prefix && !is_expression),
             None => false,
         },
     };
@@ -257,12 +292,15 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
                 continue;
             }
             match before.matcher.common(&rule.matcher) {
+                // The earlier rule has all paths of this one.
                 Common::Set(common) if common == rule.matcher && rule.scheme.is_none() => {
                     rule.scheme = match before.scheme {
                         Some(Scheme::Http) => Some(Scheme::Https),
                         _ => Some(Scheme::Http),
                     };
                 }
+                // The shared paths are only a part of the earlier rule's. (If they are all, its own route is the more
+                // specific one; with one scheme, the later route excludes them.)
                 Common::Set(common) if common != before.matcher && rule.scheme != before.scheme => {
                     copies.push((index, before.narrowed(common)));
                 }
@@ -361,19 +399,7 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
         if earlier.iter().any(covers) {
             continue;
         }
-        let mut exclude = BTreeSet::new();
-        for &at in &earlier {
-            let before = &routes[at].rule.matcher;
-            let is_outranked = rule.matcher.rank() >= before.rank();
-            if !is_outranked || before.is_expression() || !before.overlaps(&rule.matcher) {
-                continue;
-            }
-            if rule.matcher.is_expression() && is_before_all(&routes[..at], before) {
-                routes[at].before_regex = true;
-            } else if takes_same_requests(&routes[at].rule, &rule) {
-                exclude.extend(before.exclusion());
-            }
-        }
+        let exclude = exclusions(&rule, &earlier, &mut routes);
         index.add(&rule.matcher, routes.len());
         routes.push(Route {
             rule,
@@ -382,6 +408,28 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
         });
     }
     routes
+}
+
+/// The paths that the route of `rule` excludes, because the front would prefer it to earlier routes, which decide about
+/// them. If the earlier route can win over all expressions, it is changed to do so, and an expression need not exclude
+/// its paths.
+fn exclusions(rule: &Rule, earlier: &[usize], routes: &mut [Route]) -> BTreeSet<String> {
+    let mut exclude = BTreeSet::new();
+    for &at in earlier {
+        let before = &routes[at].rule.matcher;
+        let is_outranked = rule.matcher.rank() >= before.rank();
+        // The front asks expressions in their order, and before rules that are none, so an earlier expression needs no
+        // exclusion.
+        if !is_outranked || before.is_expression() || !before.overlaps(&rule.matcher) {
+            continue;
+        }
+        if rule.matcher.is_expression() && is_before_all(&routes[..at], before) {
+            routes[at].before_regex = true;
+        } else if takes_same_requests(&routes[at].rule, rule) {
+            exclude.extend(before.exclusion());
+        }
+    }
+    exclude
 }
 
 /// Removes from a rule the methods that earlier rules for the same paths answer.
@@ -398,7 +446,11 @@ fn remove_answered_methods<'r>(rule: &mut Rule, earlier: impl Iterator<Item = &'
 fn takes_same_requests(before: &Rule, later: &Rule) -> bool {
     // An earlier rule for some methods does not apply to all requests of a rule for all methods.
     let takes_methods = before.methods.is_empty()
-        || !later.methods.is_empty() && later.methods.iter().all(|it| takes_method(before, it));
+        || (!later.methods.is_empty()
+            && later
+                .methods
+                .iter()
+                .all(|method| takes_method(before, method)));
     let takes_scheme = before.scheme.is_none() || before.scheme == later.scheme;
     takes_methods && takes_scheme && takes_tests(before, later)
 }
@@ -411,10 +463,11 @@ fn takes_tests(rule: &Rule, other: &Rule) -> bool {
 /// Whether a rule for some methods applies to this method; GET includes HEAD.
 fn takes_method(rule: &Rule, method: &str) -> bool {
     let mut names = rule.methods.iter();
-    names.any(|name| name == method || name == "GET" && method == "HEAD")
+    names.any(|name| name == method || (name == "GET" && method == "HEAD"))
 }
 
-/// Whether none of the earlier routes is an expression that may match some of these paths.
+/// Whether no earlier route is an expression that may match some of these paths: a route for them can then come before
+/// all expressions.
 fn is_before_all(earlier: &[Route], matcher: &Matcher) -> bool {
     let mut matchers = earlier.iter().map(|route| &route.rule.matcher);
     !matchers.any(|before| before.is_expression() && before.overlaps(matcher))

@@ -172,8 +172,12 @@ impl Reader<'_> {
         ))
     }
 
-    /// Sets the key by which requests are counted, and returns what distinguishes this place's counts from others of
-    /// the zone; `None` if requests are not counted at all.
+    /// Adds the key `by` to `keys`, by which requests are counted, unless it is the client's address, which the front
+    /// takes without it. Returns a suffix for the zone's name, with which servers of one zone count separately; empty
+    /// if all count together, `None` if requests are not counted at all.
+    ///
+    /// # Errors
+    /// The front cannot count by the zone's key; the text says so.
     fn by(
         &self,
         zone: &Directive,
@@ -181,6 +185,7 @@ impl Reader<'_> {
         ledger: &mut Ledger,
     ) -> Result<Option<String>, String> {
         let word = zone.words.iter().find(|it| !is_setting(it));
+        // `${host}` means `$host`.
         let key = word
             .map(|it| it.replace(['{', '}'], ""))
             .unwrap_or_default();
@@ -199,7 +204,9 @@ impl Reader<'_> {
                     "all".to_owned()
                 }
             },
+            // nginx does not count requests for which the key is empty.
             "" => return Ok(None),
+            // A constant: all requests count together.
             key if !key.contains('$') => "all".to_owned(),
             key => match key.strip_prefix("$http_") {
                 Some(field) if is_field(field) => {
