@@ -21,14 +21,15 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
     // One byte more than the longest text, because two are written at a time.
     text.resize(at + code.len() * 8 / SHORTEST + 1, 0);
     let mut put = |step: Step| {
-        if let Some(slots) = text[at..].first_chunk_mut() {
+        // There is room for two symbols: the text is as long as with the shortest codes alone.
+        if let Some(slots) = text[at..].first_chunk_mut::<2>() {
             *slots = step.symbols;
         }
         at += usize::from(step.count);
     };
     // The next bits to decode, aligned to the highest bit, and their number.
     let (mut window, mut bits) = (0_u64, 0);
-    let (words, rest) = code.as_chunks();
+    let (words, last_bytes) = code.as_chunks::<4>();
     for word in words {
         window |= u64::from(u32::from_be_bytes(*word)) << (32 - bits);
         bits += 32;
@@ -40,25 +41,37 @@ pub fn decode(code: &[u8], text: &mut Vec<u8>) -> Result<(), InvalidCode> {
             bits -= u32::from(step.len);
         }
     }
-    for byte in rest {
+    for byte in last_bytes {
         window |= u64::from(*byte) << (56 - bits);
         bits += 8;
     }
-    // The last bits are followed by ones here, so that the padding looks like the beginning of the end symbol and ends
+    let result = decode_last(window, bits, put);
+    text.truncate(at);
+    result
+}
+
+/// Decodes the last bits of a code, and checks the padding behind its last symbol: fewer than eight bits, all ones.
+#[inline]
+fn decode_last(
+    mut window: u64,
+    mut bits: u32,
+    mut put: impl FnMut(Step),
+) -> Result<(), InvalidCode> {
+    // The bits are followed by ones here, so that the padding looks like the beginning of the end symbol, which ends
     // the loop.
     while let Some(mut step) = first_step(window | u64::MAX >> bits) {
         if u32::from(step.len) > bits {
-            // The second symbol begins in the padding; so may the first one.
+            // The second of two symbols ends behind the last bit.
             step = Step::one(step.symbols[0]);
         }
         if u32::from(step.len) > bits {
+            // So does the first one: it is padding.
             break;
         }
         put(step);
         window <<= step.len;
         bits -= u32::from(step.len);
     }
-    text.truncate(at);
     let is_padding = bits < 8 && window | u64::MAX >> bits == u64::MAX;
     if is_padding { Ok(()) } else { Err(InvalidCode) }
 }
@@ -144,10 +157,10 @@ struct Run {
     first: u8,
 }
 
-/// All symbols, in the order of their codes.
-static BY_CODE: [u8; 256] = TABLE;
+/// All symbols, in the order of their codes. A static, unlike the constant, is not copied where it is used.
+static BY_CODE: [u8; 256] = SYMBOLS;
 
-const TABLE: [u8; 256] = {
+const SYMBOLS: [u8; 256] = {
     let mut symbols = [0; 256];
     let (mut count, mut len) = (0, 0);
     while len <= LONGEST {
@@ -168,15 +181,16 @@ static CODES: [Code; 256] = CODE_TABLE;
 
 const CODE_TABLE: [Code; 256] = {
     let mut codes = [Code { code: 0, len: 0 }; 256];
-    let (mut next, mut at) = (0, 0);
-    let mut len = LENGTHS[TABLE[0] as usize] as u32;
-    while at < 256 {
-        let symbol = TABLE[at] as usize;
+    let (mut next, mut index) = (0, 0);
+    let mut len = LENGTHS[SYMBOLS[0] as usize] as u32;
+    while index < 256 {
+        let symbol = SYMBOLS[index] as usize;
+        // The first code of a length follows the last shorter one, with zeros appended.
         next <<= LENGTHS[symbol] as u32 - len;
         len = LENGTHS[symbol] as u32;
         codes[symbol] = Code { code: next, len };
         next += 1;
-        at += 1;
+        index += 1;
     }
     codes
 };
@@ -187,13 +201,14 @@ static STEPS: [Step; 1 << STEP_BITS] = {
     let mut steps = ONE_STEPS;
     let mut bits = 0;
     while bits < steps.len() {
-        let one = ONE_STEPS[bits];
-        let second = ONE_STEPS[(bits << one.len) % steps.len()];
-        if one.len > 0 && second.len > 0 && one.len + second.len <= STEP_BITS {
+        let first = ONE_STEPS[bits];
+        // The bits behind the first code, with zeros appended.
+        let second = ONE_STEPS[(bits << first.len) % steps.len()];
+        if first.len > 0 && second.len > 0 && first.len + second.len <= STEP_BITS {
             steps[bits] = Step {
-                symbols: [one.symbols[0], second.symbols[0]],
+                symbols: [first.symbols[0], second.symbols[0]],
                 count: 2,
-                len: one.len + second.len,
+                len: first.len + second.len,
             };
         }
         bits += 1;
@@ -201,22 +216,24 @@ static STEPS: [Step; 1 << STEP_BITS] = {
     steps
 };
 
+/// As [`STEPS`], with one symbol for each value.
 const ONE_STEPS: [Step; 1 << STEP_BITS] = {
     let mut steps = [Step {
         len: 0,
         ..Step::one(0)
     }; 1 << STEP_BITS];
-    let mut at = 0;
+    let mut index = 0;
     let mut bits = 0;
     // Codes of at most `STEP_BITS` bits come first in the order of codes.
-    while LENGTHS[TABLE[at] as usize] <= STEP_BITS {
-        let step = Step::one(TABLE[at]);
+    while LENGTHS[SYMBOLS[index] as usize] <= STEP_BITS {
+        let step = Step::one(SYMBOLS[index]);
+        // All values that begin with the code.
         let end = bits + (1 << (STEP_BITS - step.len));
         while bits < end {
             steps[bits] = step;
             bits += 1;
         }
-        at += 1;
+        index += 1;
     }
     steps
 };
@@ -230,9 +247,9 @@ static LONG: [Run; LONGEST - STEP_BITS as usize] = {
         first: 0,
     };
     let mut runs = [none; LONGEST - STEP_BITS as usize];
-    let mut at = 0;
-    while at < 256 {
-        let Code { code, len } = CODE_TABLE[TABLE[at] as usize];
+    let mut index = 0;
+    while index < 256 {
+        let Code { code, len } = CODE_TABLE[SYMBOLS[index] as usize];
         if len > STEP_BITS as u32 {
             let run = &mut runs[len as usize - STEP_BITS as usize - 1];
             let shift = 32 - len;
@@ -241,12 +258,12 @@ static LONG: [Run; LONGEST - STEP_BITS as usize] = {
                     len,
                     start: code << shift,
                     end: 0,
-                    first: at as u8,
+                    first: index as u8,
                 };
             }
             run.end = (code + 1) << shift;
         }
-        at += 1;
+        index += 1;
     }
     runs
 };
