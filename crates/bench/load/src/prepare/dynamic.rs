@@ -69,7 +69,8 @@ impl Dynamic {
             }
         };
         let body = match self.body.as_plain() {
-            // The plan's body, unless an escaped placeholder makes it shorter.
+            // Shares the plan's bytes instead of copying them. A plain text differs from them only if it had `\{{`,
+            // which loses its backslash, so bytes of the same length are the same.
             Some(text) if text.len() == self.base.body.len() => self.base.body.clone(),
             _ => Bytes::from(fill(&self.body, Place::Body)),
         };
@@ -88,6 +89,7 @@ impl Dynamic {
         let target = fill(&self.target, Place::Target);
         Request {
             method: self.base.method.clone(),
+            // No byte is replaced: the plan's target is UTF-8, and cells of a table are percent-encoded in it.
             target: String::from_utf8_lossy(&target).into_owned(),
             version: self.base.version,
             headers,

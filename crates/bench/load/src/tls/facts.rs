@@ -40,6 +40,7 @@ pub(crate) fn openssl_name(suite: CipherSuite) -> String {
         .replace('_', "-")
 }
 
+/// The size in bits of the suite's key. Suites without AES-128 have AES-256 or ChaCha20.
 fn cipher_bits(suite: CipherSuite) -> u32 {
     let name = format!("{suite:?}");
     if name.contains("AES_128") { 128 } else { 256 }
@@ -59,31 +60,21 @@ fn temp_key(group: NamedGroup) -> Option<(&'static str, u32)> {
 /// The size in bits of the public key in a certificate (RFC 5280 section 4.1): for RSA that of the
 /// modulus, for curves what OpenSSL prints; `None` if it is not known.
 fn key_bits(certificate: &[u8]) -> Option<u32> {
-    let (certificate, _) = element(certificate)?;
-    let (mut to_be_signed, _) = element(certificate)?;
-    if to_be_signed.first() == Some(&0xA0) {
+    let signed_certificate = element(certificate)?.content;
+    let mut fields = element(signed_certificate)?.content;
+    if fields.first() == Some(&0xA0) {
         // The version, which only certificates of version 1 leave out.
-        to_be_signed = element(to_be_signed)?.1;
+        fields = element(fields)?.rest;
     }
     // Serial number, signature, issuer, validity and subject stand before the key.
     for _ in 0..5 {
-        to_be_signed = element(to_be_signed)?.1;
+        fields = element(fields)?.rest;
     }
-    let (key_info, _) = element(to_be_signed)?;
-    let (algorithm, bit_string) = element(key_info)?;
-    let (oid, parameters) = element(algorithm)?;
-    match oid {
-        RSA => {
-            // A BIT STRING (its first byte counts unused bits) of a SEQUENCE that starts with the
-            // modulus, whose first byte may be a zero for the sign.
-            let (bits, _) = element(bit_string)?;
-            let (modulus, _) = element(element(bits.get(1..)?)?.0)?;
-            let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-            let first = modulus.get(zeros)?;
-            let bytes = u32::try_from(modulus.len() - zeros).ok()?;
-            Some(bytes * 8 - first.leading_zeros())
-        }
-        EC => match element(parameters)?.0 {
+    let algorithm = element(element(fields)?.content)?;
+    let oid = element(algorithm.content)?;
+    match oid.content {
+        RSA => rsa_bits(algorithm.rest),
+        EC => match element(oid.rest)?.content {
             P256 => Some(256),
             P384 => Some(384),
             P521 => Some(521),
@@ -94,9 +85,31 @@ fn key_bits(certificate: &[u8]) -> Option<u32> {
     }
 }
 
-/// Splits `der` into the content of its first element and the rest; `None` if it is malformed.
-fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (len, content) = match der.get(1)? {
+/// The size in bits of an RSA key: a BIT STRING, whose first byte counts unused bits, of a SEQUENCE that begins with
+/// the modulus.
+fn rsa_bits(bit_string: &[u8]) -> Option<u32> {
+    let key = element(bit_string)?.content.get(1..)?;
+    let modulus = element(element(key)?.content)?.content;
+    // A zero may stand before the number, so that it is not negative.
+    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
+    let first = modulus.get(zeros)?;
+    let bytes = u32::try_from(modulus.len() - zeros).ok()?;
+    Some(bytes * 8 - first.leading_zeros())
+}
+
+/// The first element of some DER, without its tag and length.
+struct Element<'a> {
+    content: &'a [u8],
+    /// The bytes behind the element.
+    rest: &'a [u8],
+}
+
+/// Reads the first element of `der` (X.690, sections 8.1.3 and 10.1), whatever its tag; `None` if it is malformed, or
+/// longer than certificates need: 64 KiB or more.
+fn element(der: &[u8]) -> Option<Element<'_>> {
+    // The tag is the first byte. Up to 0x7F the next one is the length; 0x81 and 0x82 say that the length has one or
+    // two bytes of its own.
+    let (len, behind_length) = match der.get(1)? {
         short @ 0..=0x7F => (usize::from(*short), der.get(2..)?),
         0x81 => (usize::from(*der.get(2)?), der.get(3..)?),
         0x82 => {
@@ -105,7 +118,8 @@ fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
         }
         _ => return None,
     };
-    content.split_at_checked(len)
+    let (content, rest) = behind_length.split_at_checked(len)?;
+    Some(Element { content, rest })
 }
 
 const RSA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01];
