@@ -55,18 +55,24 @@ pub(crate) fn run(
 /// The plan of the first step, and the search, which begins at its rate. Fills in defaults for what was not given.
 fn prepare(settings: &mut Settings) -> Result<(Plan, Search), Refusal> {
     flag::check(&settings.flags, RunKind::Knee)?;
+    let first_rate = *settings.load.rate.get_or_insert(FIRST_RATE);
+    // Taken out, because `plan::prepare` refuses it: other commands do not search.
+    let rate_max = settings.load.rate_max.take().unwrap_or(f64::INFINITY);
+    fill_defaults(settings);
+    Ok((plan::prepare(settings)?, Search::new(first_rate, rate_max)))
+}
+
+/// Fills in the gate's condition and the times of a step where the user gave none.
+fn fill_defaults(settings: &mut Settings) {
     if settings.checks.gate.conditions.is_empty() {
         let condition = Condition::parse(LIMIT).expect("the default is a condition");
         settings.checks.gate.conditions.push(condition);
     }
     let load = &mut settings.load;
-    let first = *load.rate.get_or_insert(FIRST_RATE);
-    let max = load.rate_max.take().unwrap_or(f64::INFINITY);
     load.duration.get_or_insert(STEP);
     if load.warm_up == WarmUp::None {
         load.warm_up = WarmUp::For(WARM_UP);
     }
-    Ok((plan::prepare(settings)?, Search::new(first, max)))
 }
 
 /// Runs all steps, or those until the interrupt, and prints each.
