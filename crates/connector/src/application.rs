@@ -183,6 +183,7 @@ impl Runner {
 }
 
 impl Inline {
+    /// Calls the handler on this thread, the driver's.
     fn serve(&self, request: &Request, conn: &mut Conn, io: &mut Io<'_>) -> Action {
         // Unwind safety is up to the handler: it takes `&self`, so a panic leaves only the handler's own state as it
         // was.
@@ -194,6 +195,8 @@ impl Inline {
 }
 
 impl Executor {
+    /// Calls the handler on a thread of the pool, connected with `conn` by a pipe. Responds with 503 if the pool has no
+    /// thread and no room in its queue.
     fn serve(
         &self,
         request: Box<Request>,
@@ -201,13 +204,15 @@ impl Executor {
         io: &mut Io<'_>,
         caller: Caller<'_>,
     ) -> Action {
-        let (port, body, response) = pipe::pipe(caller.wakeup(), request.body);
+        let (conn_end, body_end, response_end) = pipe::pipe(caller.wakeup(), request.body);
         let handler = Arc::clone(&self.handler);
         let job = Box::new(move || {
-            blocking::run(&*handler, &request, body, response, &Sleep::new());
+            // The thread sleeps while it waits for a part of the body, or for room in the pipe.
+            let wait = Sleep::new();
+            blocking::run(&*handler, &request, body_end, response_end, &wait);
         });
         match self.pool.run(job) {
-            Ok(()) => conn.attach(port, io),
+            Ok(()) => conn.attach(conn_end, io),
             Err(_) => {
                 caller.counters.refuse("executor-full");
                 conn.respond(busy(), io)

@@ -120,8 +120,8 @@ fn next_repeat(pattern: &Bytes, offset: &mut usize, left: &mut u64) -> Piece {
 }
 
 impl Body {
-    /// The length of the body to announce, given that of the request's body, which it may
-    /// repeat.
+    /// The length of the body to announce, given that of the request's body, which `Echo` sends
+    /// back.
     pub(crate) fn length(&self, request: BodyLength) -> BodyLength {
         match self {
             Self::Full(data) => BodyLength::Known(data.len() as u64),

@@ -102,6 +102,7 @@ impl Worker {
         Ok((worker, wakeups))
     }
 
+    /// Serves until the worker is told to stop and its tasks have ended, or the time for that is over.
     fn run(mut self) {
         self.accept();
         while !self.is_done() {
@@ -117,16 +118,20 @@ impl Worker {
             self.fire_timers();
             self.accept();
         }
+        // The time is over, or waiting has failed: tasks that are still open are cut.
         for mut task in std::mem::take(&mut self.core.tasks).into_tasks() {
             task.abandon(&mut self.ring);
             self.core.lent.forget(&task.agent, Some("stopped"));
         }
     }
 
+    /// Whether the worker is to stop, and has no more tasks or no more time for them.
     fn is_done(&self) -> bool {
-        self.core.stop.is_some_and(|at| {
-            at <= self.core.lent.now || (self.core.tasks.is_empty() && self.acceptors.is_empty())
-        })
+        let Some(deadline) = self.core.stop else {
+            return false;
+        };
+        let is_idle = self.core.tasks.is_empty() && self.acceptors.is_empty();
+        is_idle || deadline <= self.core.lent.now
     }
 
     fn handle(&mut self, completion: Completion) {
