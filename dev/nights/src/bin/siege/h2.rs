@@ -22,7 +22,8 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     ];
     let files = tempfile::tempdir()?;
     let urls: Vec<&str> = apps.iter().map(|app| app.url.as_str()).collect();
-    let listeners = listeners(files.path())?;
+    write_certificate(files.path())?;
+    let listeners = listeners(files.path());
     let mut front = Besieged::start("", &format!("{listeners}{}", upstream(&urls, "")))?;
     let line = front.front.wait_for_log("listening on https://")?;
     let (_, tls) = line.rsplit_once("https://").context("an address")?;
@@ -61,16 +62,22 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// The keys of the first listener, which speaks HTTP/2 without TLS, and a second listener with TLS.
-fn listeners(files: &Path) -> anyhow::Result<String> {
+/// Writes a certificate and its key to `files`.
+fn write_certificate(files: &Path) -> anyhow::Result<()> {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     fs::write(files.join("chain.pem"), certified.cert.pem())?;
     fs::write(files.join("key.pem"), certified.signing_key.serialize_pem())?;
-    let at = files.display();
-    Ok(format!(
+    Ok(())
+}
+
+/// More keys of the `[[listen]]` that [`Besieged`] begins, which make it speak HTTP/2 without TLS, and a second
+/// listener with TLS and the certificate in `files`.
+fn listeners(files: &Path) -> String {
+    let directory = files.display();
+    format!(
         "protocols = [\"h2\"]\n[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
-         [[tls.www.certificate]]\nchain = \"{at}/chain.pem\"\nkey = \"{at}/key.pem\"\n"
-    ))
+         [[tls.www.certificate]]\nchain = \"{directory}/chain.pem\"\nkey = \"{directory}/key.pem\"\n"
+    )
 }
 
 /// Ten connections with ten requests at a time on each.
