@@ -117,7 +117,7 @@ fn by_status(
     pages
 }
 
-/// A page from a file, and what to report about the file. Without a page, there is a problem.
+/// A page from a file, and what to report about the file. Without a page, `problem` says why.
 struct PageFile {
     page: Option<Page>,
     problem: Option<PageProblem>,

@@ -290,7 +290,7 @@ const DNS: Group = Group("DNS");
 /// Keys that only `from = "dns"`, which looks up addresses, needs.
 const ADDRESSES: Group = Group("addresses in DNS");
 
-/// Keys that sources in DNS may have.
+/// Keys that say which resolvers are asked; optional, for all sources in DNS.
 const RESOLVERS: Group = Group("resolvers");
 
 static KEYS: &[Key<RawMembers>] = &[
