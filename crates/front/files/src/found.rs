@@ -303,8 +303,8 @@ impl FileFacts {
         fstat(fd).is_ok_and(|stat| Self::new(&stat) == *self)
     }
 
-    /// Whether the time of the last change is useless, because it is 1970: tools that make images give all
-    /// files the same time.
+    /// Whether the time of the last change is the beginning of 1970, which tools that make images give all
+    /// files, so that it says nothing.
     pub(crate) fn is_timeless(&self) -> bool {
         self.modified.0 <= 1
     }

@@ -108,8 +108,8 @@ impl FileResponse {
     }
 }
 
-/// The time of the file's last change, in seconds since 1970; `None` if it is useless, or later than `now`: a later time
-/// would be one of the response (RFC 9110, section 8.8.2.1).
+/// The time of the file's last change, in seconds since 1970. `None` if it says nothing (1970, as some image builders
+/// set it), or is later than `now`: RFC 9110, section 8.8.2.1, forbids a Last-Modified that is later than Date.
 fn modified_until(facts: &FileFacts, now: u64) -> Option<u64> {
     let seconds = u64::try_from(facts.modified.0).ok()?;
     (!facts.is_timeless() && seconds <= now).then_some(seconds)
