@@ -1,8 +1,9 @@
 //! Purges, which are applied when a stored response is next looked up.
 //!
 //! There is no list of the responses that a purge of a prefix or a tag removes. So the purge is remembered, and a
-//! response that began before it is compared with it when it is read. Memory is bounded: of forgotten purges
-//! only the number of the last one is kept, and all responses from before it count as purged.
+//! response that began before it is compared with it when it is read. Memory is bounded: if old purges
+//! are forgotten, only the serial number of the newest of them is kept, and all responses that began before it count
+//! as purged.
 
 use std::collections::VecDeque;
 
