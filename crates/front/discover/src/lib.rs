@@ -82,7 +82,7 @@ impl MemberSource {
 
     /// Asks the source again and again and sends each answer, the first at once. `again` makes it ask at once;
     /// it is for doubts about the last answer, so an answer follows even if nothing has changed. Ends when the
-    /// receiver is dropped.
+    /// receiver is dropped. `hooks` is for nodes that announce themselves; other sources do not use it.
     pub async fn run(
         self,
         answers: mpsc::Sender<Answer>,
