@@ -2,8 +2,8 @@
 
 use catamaran_upstream::config::Address;
 
-/// How requests are traced, and where spans are sent. Each field is the key of that name of `[trace]` in
-/// docs/reference.md, which has its meaning, unit and default.
+/// How requests are traced, and where spans are sent. Each field holds the key of `[trace]` that has the field's
+/// name; docs/reference.md has the meaning, unit and default of each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceConfig {
     /// The address of a collector that takes OTLP over HTTP in clear text.

@@ -1,7 +1,7 @@
 //! The discovered members of upstreams, and the state of their sources.
 //!
 //! `catamaran_discover` has the rules. This module keeps the last list of each upstream, and the facts that the admin
-//! API shows. A thread that holds this lock takes no other.
+//! API shows, behind one lock. A thread that holds this lock takes no other.
 
 pub(crate) mod record;
 

@@ -1,4 +1,4 @@
-//! Accounts for an exchange that has ended: its counters, and its line in the access log.
+//! Accounts for an exchange that has ended: its counters, its spans, and its line in the access log.
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ fn logged_status(exchange: &Exchange<'_>) -> Option<StatusCode> {
     exchange.progress.status.or(exchange.unsent)
 }
 
-/// Counts the exchange, and writes its line to the access log, unless its route has none.
+/// Counts the exchange, notes its spans, and writes its line to the access log, unless its route has none.
 pub(crate) fn account(exchange: &Exchange<'_>, down: &Downstream<'_>) {
     let worker = exchange.scene.worker;
     let counters = worker.counters();
