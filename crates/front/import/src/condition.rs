@@ -153,19 +153,20 @@ impl Condition {
 
     /// Whether the condition depends on the host.
     pub(crate) fn asks_host(&self) -> bool {
-        self.is_any(&|it| matches!(it, Self::Host(_)))
+        self.has_part(&|it| matches!(it, Self::Host(_)))
     }
 
     /// Whether the importer cannot evaluate some part of the condition.
     pub(crate) fn is_unsaid(&self) -> bool {
-        self.is_any(&|it| *it == Self::Unsaid)
+        self.has_part(&|it| *it == Self::Unsaid)
     }
 
-    fn is_any(&self, is: &dyn Fn(&Self) -> bool) -> bool {
+    /// Whether a test passes for the condition or for one of those that it is made of.
+    fn has_part(&self, passes: &dyn Fn(&Self) -> bool) -> bool {
         match self {
-            Self::Not(inner) => inner.is_any(is),
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(|it| it.is_any(is)),
-            it => is(it),
+            Self::Not(inner) => inner.has_part(passes),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|it| it.has_part(passes)),
+            simple => passes(simple),
         }
     }
 
@@ -283,6 +284,7 @@ pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
     if compares_port && tests.iter().any(asks_end) {
         return Condition::Unsaid;
     }
+    // No host is empty, and each host contains the empty text.
     let condition = |test: HostTest| match test {
         HostTest::Is(text) if text.is_empty() => Condition::Never,
         HostTest::Starts(text) | HostTest::Ends(text) | HostTest::Has(text) if text.is_empty() => {
@@ -300,12 +302,13 @@ pub(crate) fn captured(expression: &str) -> Option<String> {
     if !matches!(group, ".*)" | ".*)$" | ".+)" | ".+)$") {
         return None;
     }
-    let start = start.replace("\\.", ".").replace("\\-", "-");
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
-    start
-        .bytes()
-        .all(is_name)
-        .then(|| start.to_ascii_lowercase())
+    let unescaped = start.replace("\\.", ".").replace("\\-", "-");
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    // All other signs are operators of expressions.
+    if !unescaped.bytes().all(is_of_name) {
+        return None;
+    }
+    Some(unescaped.to_ascii_lowercase())
 }
 
 /// The ends of expressions for hosts that allow a port.

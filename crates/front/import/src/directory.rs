@@ -28,6 +28,7 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -
     let mut name_count = 0;
     while let Some(path) = unread.pop() {
         let is_top = path == directory;
+        // A file has no names, which tells something only of the directory itself.
         let Some(names) = files.names(&path) else {
             contents.is_hidden |= is_top;
             continue;

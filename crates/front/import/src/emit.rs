@@ -231,7 +231,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the limits that a route has.
+    /// Writes the limits for which requests of some route count.
     fn limits(&mut self, plan: &Plan, groups: &[RouteGroup]) {
         let mut used: HashSet<&str> = HashSet::new();
         for route in groups.iter().flat_map(|group| group.routes.iter()) {
@@ -490,6 +490,7 @@ impl<'a> Writer<'a> {
             self.leads_to(plan, upstream);
             return self.route_keys(keys);
         }
+        // The other keys of a rule need an upstream. `target` writes `client_certificate`.
         for (key, value) in keys {
             if key.starts_with("compress") {
                 self.line(key, value);

@@ -140,25 +140,16 @@ fn verdicts(host: &VirtualHost, class: HostClass<'_>, schemes: Schemes) -> Vec<V
 /// Whether the condition of one rule holds for a class of hosts.
 fn verdict(rule: &Rule, when: &When, class: HostClass<'_>, schemes: Schemes) -> Verdict {
     let holds = |scheme: Scheme| when.condition.holds(scheme, class);
-    // If all clients come by one scheme, the condition is asked for that scheme alone.
-    let holds_by_http = || match schemes {
-        Schemes {
-            http: false,
-            https: true,
-        } => holds(Scheme::Https),
-        _ => holds(Scheme::Http),
-    };
-    let holds_by_https = || match schemes {
-        Schemes {
-            http: true,
-            https: false,
-        } => holds(Scheme::Http),
-        _ => holds(Scheme::Https),
+    // If all clients come by one scheme, it is asked for both: then the rule needs no scheme.
+    let (asked_for_http, asked_for_https) = match (schemes.http, schemes.https) {
+        (true, false) => (Scheme::Http, Scheme::Http),
+        (false, true) => (Scheme::Https, Scheme::Https),
+        (true, true) | (false, false) => (Scheme::Http, Scheme::Https),
     };
     let (http, https) = match rule.scheme {
-        None => (holds_by_http(), holds_by_https()),
-        Some(Scheme::Http) => (holds_by_http(), Some(false)),
-        Some(Scheme::Https) => (Some(false), holds_by_https()),
+        None => (holds(asked_for_http), holds(asked_for_https)),
+        Some(Scheme::Http) => (holds(asked_for_http), Some(false)),
+        Some(Scheme::Https) => (Some(false), holds(asked_for_https)),
     };
     let only = match (http, https) {
         (Some(true), Some(true)) => None,
@@ -183,7 +174,8 @@ fn verdict(rule: &Rule, when: &When, class: HostClass<'_>, schemes: Schemes) -> 
     }
 }
 
-/// The rules for hosts with these verdicts: rules that never hold are left out, undecided ones are closed.
+/// The rules for hosts with these verdicts: rules that never hold are left out, undecided ones are closed, or left out
+/// if they only redirect.
 fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule> {
     let mut verdicts = verdicts.into_iter();
     let mut found = Vec::with_capacity(all.len());
@@ -196,6 +188,7 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
             when: None,
             ..rule.clone()
         };
+        // Each rule with a condition has a verdict.
         match verdicts.next().unwrap_or(Verdict::Unsaid) {
             Verdict::Never => continue,
             Verdict::Holds { only, rest } => {
@@ -204,7 +197,7 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
                     *to = to.replace(CAPTURED, &rest);
                 }
             }
-            // The rules after it are served for hosts to which the condition may apply, and clients choose the host.
+            // A redirect guards nothing: clients choose the host that they name, and so reach the rules after it.
             Verdict::Unsaid if is_left_out(&resolved, when) => {
                 let ids = when.ids.iter();
                 ids.for_each(|&id| ledger.risk(id, NOT_REDIRECTED));

@@ -60,6 +60,7 @@ impl<'m> FirstMatch<'m> {
         let mut take = |indices: Option<&Vec<usize>>| {
             let mut ascending = indices.into_iter().flatten().copied();
             let found = ascending.find(|index| wanted(*index));
+            // The earlier of both; only one of them may exist.
             first = first.into_iter().chain(found).min();
         };
         take(self.exact.get(path));

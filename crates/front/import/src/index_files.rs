@@ -38,10 +38,11 @@ struct UnusableFiles {
 }
 
 impl UnusableFiles {
+    /// The files that the rule at index `at` cannot serve.
     fn of(rules: &[Rule], order: &Earlier, at: usize) -> Self {
         let rule = &rules[at];
         let mut index = names(rule, "index", INDEX);
-        index.retain(|name| is_hidden(rule, name) || meets(rules, order, at, name));
+        index.retain(|name| is_hidden(rule, name) || is_decided_elsewhere(rules, order, at, name));
         let fallbacks = names(rule, "fallback", "");
         let mut paths = fallbacks.iter().flat_map(|page| pages(&rule.matcher, page));
         let has_fallback = paths.any(|path| match decides(rules, order, at, path) {
@@ -54,6 +55,8 @@ impl UnusableFiles {
         }
     }
 
+    /// Removes the files from the rule's keys and reports that. Closes the rule if its upstream would get requests for
+    /// a removed index file.
     fn remove_from(&self, rule: &mut Rule, ledger: &mut Ledger) {
         let mut index = names(rule, "index", INDEX);
         let Action::Serve(serve) = &mut rule.action else {
@@ -74,7 +77,7 @@ impl UnusableFiles {
                         answers 404 instead. If clients may have the page, write it into `fallback`";
             ledger.say(Weight::Risk, rule.place.clone(), text);
         }
-        // Otherwise the application would get requests that the source answers by that other rule.
+        // For what is no file, the route asks the upstream: it would get requests that another rule answers.
         if !self.index.is_empty() && serve.upstream.is_some() {
             rule.action = Action::Closed;
         }
@@ -101,7 +104,7 @@ fn names(rule: &Rule, key: &str, preset: &str) -> Vec<String> {
     names.filter(|it| !it.is_empty()).collect()
 }
 
-/// The path of a file in the directory of a rule's paths.
+/// The path of a file in the directory of a rule's paths; `None` if the rule is not for a single directory.
 fn path(matcher: &Matcher, name: &str) -> Option<String> {
     match matcher {
         Matcher::Prefix(path) => Some(format!("{path}/{name}")),
@@ -121,8 +124,9 @@ fn pages(matcher: &Matcher, page: &str) -> Vec<String> {
     found
 }
 
-/// Whether another rule decides about a file of this name in a directory that the rule at index `at` serves.
-fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
+/// Whether another rule decides about a file of this name in a directory that the rule at index `at` serves, and the
+/// client may get another answer by it. May be `true` where the answer is no.
+fn is_decided_elsewhere(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
     let directories = match &rules[at].matcher {
         // Without the slash, the path is redirected to the one with a slash.
         Matcher::Exact(path) if !path.ends_with('/') => return false,
@@ -132,24 +136,21 @@ fn meets(rules: &[Rule], order: &Earlier, at: usize, name: &str) -> bool {
             return other.is_some_and(|it| !is_index(&rules[it], &rules[at]));
         }
         Matcher::Prefix(path) => vec![format!("{path}/"), format!("{path}/*/")],
-        // It may match each directory.
+        // An expression may match each directory.
         Matcher::Expression(_) => vec!["/".to_owned(), "/*/".to_owned()],
         other => vec![format!("{}/", other.shown())],
     };
-    let is_decided_elsewhere = |directory: &String| {
+    directories.iter().any(|directory| {
         let files = Matcher::pattern(&format!("{directory}{name}"));
         let mut related = order.related(&files).into_iter();
         related.any(|other| {
             let rule = &rules[other];
-            let is_before = other < at || gives_way(&rules[at], rule);
-            is_before
-                && rule.takes_get()
-                && !is_index(rule, &rules[at])
-                && !is_asked_before(rules, other, at)
-                && rule.matcher.takes_file(directory, name)
+            let is_preferred = other < at || gives_way(&rules[at], rule);
+            let gets_requests = || rule.takes_get() && !is_asked_before(rules, other, at);
+            let takes_file = || rule.matcher.takes_file(directory, name);
+            is_preferred && !is_index(rule, &rules[at]) && gets_requests() && takes_file()
         })
-    };
-    directories.iter().any(is_decided_elsewhere)
+    })
 }
 
 /// The index of the rule that decides about a path; `None` if it is `at` itself.
@@ -173,10 +174,10 @@ fn decides(rules: &[Rule], order: &Earlier, at: usize, path: String) -> Option<u
     (deciding != at).then_some(deciding)
 }
 
-/// Whether requests for the paths of rule `at` that pass the tests of rule `it` are already answered by an earlier
-/// rule, so that those that reach rule `at` do not pass them.
-fn is_asked_before(rules: &[Rule], it: usize, at: usize) -> bool {
-    let tested = &rules[it];
+/// Whether an earlier rule with the paths of rule `at` asks the tests of rule `other` and does the same as it. Then
+/// requests that reach rule `at` do not pass these tests.
+fn is_asked_before(rules: &[Rule], other: usize, at: usize) -> bool {
+    let tested = &rules[other];
     let answers_them = |earlier: &Rule| {
         earlier.matcher == rules[at].matcher
             && earlier.tests == tested.tests

@@ -55,11 +55,11 @@ impl PlaceUse {
                 continue;
             }
             let server = ledger.server(directive.id);
-            let Some(text) = self.closing(server, &directive.name) else {
+            let Some(text) = self.closing_reason(server, &directive.name) else {
                 continue;
             };
             closes = true;
-            // It was reported when the file was not found.
+            // A missing file was reported by `Directive::missing`.
             if directive.name != MISSING {
                 let name = ledger.name(directive.id);
                 // The words of an unknown directive are not shown, because one may be a secret.
@@ -75,7 +75,7 @@ impl PlaceUse {
     }
 
     /// Why a directive of this name that was not converted closes the place; `None` if the place can stay open.
-    fn closing(self, server: &str, name: &str) -> Option<String> {
+    fn closing_reason(self, server: &str, name: &str) -> Option<String> {
         let Some(answer) = foreign_answer(server, name) else {
             return Some("is not known here and may be a guard".to_owned());
         };
@@ -103,7 +103,7 @@ impl PlaceUse {
     }
 }
 
-/// Whether the effect of any of these directives on a place depends on what the place does.
+/// Whether the effect of any of these directives on a place depends on what the place does ([`PlaceUse`]).
 pub(crate) fn depends(directives: &[Directive], ledger: &Ledger) -> bool {
     directives.iter().any(|directive| {
         let answer = foreign_answer(ledger.server(directive.id), &directive.name);

@@ -12,9 +12,10 @@ use crate::routes::{Route, RouteGroup, outcome};
 
 /// Reports what the old server no longer protects when it is moved to the address of `--keep`.
 pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
-    same_names(plan, groups, ledger);
-    let knows_front = plan.trusted.iter().any(|it| {
-        let address = it.split('/').next().unwrap_or_default();
+    report_same_names(plan, groups, ledger);
+    // A source that trusts a proxy on its own machine takes clients' addresses from the front, too.
+    let knows_front = plan.trusted.iter().any(|network| {
+        let address = network.split('/').next().unwrap_or_default();
         address.starts_with("127.") || address == "::1"
     });
     if knows_front {
@@ -33,8 +34,9 @@ pub(crate) fn say(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
 }
 
 /// Reports virtual hosts that serve one name on several listeners: at the address of `--keep`, the old server
-/// uses one of them for all requests.
-fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
+/// uses one of them for all requests. If only one leaves something to it, that one is to be moved there; several are a
+/// risk. A pair is reported once, whatever names it has in common.
+fn report_same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     let model = Model::new(plan);
     // Whether each virtual host leaves something to the old server.
     let mut keeps = vec![false; plan.hosts.len()];
@@ -45,11 +47,13 @@ fn same_names(plan: &Plan, groups: &[RouteGroup], ledger: &mut Ledger) {
     let mut reported: BTreeSet<(usize, usize)> = BTreeSet::new();
     let names = plan.hosts.iter().flat_map(|host| &host.names);
     for name_or_wildcard in names.map(String::as_str).chain([UNKNOWN_HOST]) {
+        // Any name that the wildcard matches.
         let name = name_or_wildcard.replacen('*', "x", 1);
         let listeners = 0..plan.listeners.len();
         let hosts: BTreeSet<usize> = listeners
             .filter_map(|listener| model.host(listener, &name))
             .collect();
+        // Those that leave something to the old server, and those that the front serves alone.
         let (keeping, others): (Vec<usize>, Vec<usize>) = hosts.iter().partition(|&&it| keeps[it]);
         let Some((&first, later)) = keeping.split_first() else {
             continue;

@@ -320,7 +320,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that the place of a directive is closed, so that its setting is not in the written file.
+    /// Notes that the place of a directive is closed, so that its setting is not in the written file. Only the fate
+    /// [`Fate::Mapped`] says that it is there, so any other fate is left.
     pub(crate) fn closed(&mut self, id: Id) {
         let fate = if self.keeps {
             Fate::Kept
@@ -362,6 +363,7 @@ impl Ledger {
         }
         let mut said = HashSet::new();
         for (variable, place, text) in std::mem::take(&mut self.unfilled) {
+            // A line without an entry has no directive that was dropped.
             let is_needed = needed.get(&place).copied().unwrap_or(true);
             if is_needed && said.insert(variable) {
                 self.say(Weight::Risk, Some(place), text);
@@ -387,6 +389,7 @@ impl Ledger {
         }
     }
 
+    /// Gives a directive a fate with its reason, unless it has the same or a heavier one.
     fn give(&mut self, id: Id, fate: Fate, reason: &str) {
         let entry = &mut self.entries[id.0];
         if entry.fate.is_none_or(|known| known < fate) {
@@ -407,6 +410,7 @@ impl Ledger {
         let directive = |it: Entry| Directive {
             name: it.name,
             place: it.place,
+            // `decide_unclaimed` has given a fate to each entry that had none.
             fate: it.fate.unwrap_or(Fate::Decided),
             reason: it.reason,
         };

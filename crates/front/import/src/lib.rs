@@ -3,8 +3,8 @@
 //! The text of a file is parsed by the grammar of its server ([`read`]). Its directives become a plan: listeners,
 //! hosts, ordered rules and upstreams. The first rule that matches a path decides, as in the source. Routes are made
 //! of the rules in such a way that the front's own order gives the same result. Each directive is mapped, dropped,
-//! kept, or a risk; a risk needs a decision, and names file and line. What the front cannot do is closed, or goes to
-//! the old server.
+//! kept, or a risk; a risk needs a decision, and names file and line. What the front cannot do is closed: it goes to
+//! the old server (`--keep`), or is answered 403.
 //!
 //! The crate opens no file: the caller passes [`Files`].
 #![forbid(unsafe_code)]
@@ -197,7 +197,8 @@ impl SourceReader<'_> {
     }
 }
 
-/// Takes TLS listeners that the front would refuse off the network, for instance because of a key with a password.
+/// Takes TLS listeners that the front would refuse off the network, for instance because of a key with a password. With
+/// [`plan::Tls::missing`] they are written for loopback.
 fn keep_refused_private(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
     for index in 0..plan.listeners.len() {
         let text = emit::listener_alone(plan, &plan.listeners[index]);
@@ -218,7 +219,8 @@ fn keep_refused_private(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger)
     }
 }
 
-/// Closes texts with response fields that restrict browsers, because the front adds no fields to texts.
+/// Closes texts with response fields about their body that restrict browsers (`Content-…`), because the front adds none
+/// of these to texts.
 fn close_bare_texts(plan: &mut Plan, ledger: &mut Ledger) {
     let is_of_body = |name: &String| {
         let lower = name.to_ascii_lowercase();

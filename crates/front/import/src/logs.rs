@@ -17,14 +17,15 @@ pub(crate) fn written(
     expand: impl FnOnce(&dyn Fn(&str) -> Option<String>) -> Option<String>,
 ) -> Result<String, String> {
     let unknown = RefCell::new(None);
-    let known = |part: &str| {
+    // Remembers the first part without a name, for the message: `expand` only says that there is one.
+    let noting_unknown = |part: &str| {
         let found = fact(part);
         if found.is_none() {
             unknown.borrow_mut().get_or_insert_with(|| part.to_owned());
         }
         found
     };
-    let Some(line) = expand(&known) else {
+    let Some(line) = expand(&noting_unknown) else {
         let part = unknown.take().unwrap_or_default();
         return Err(format!(
             "the log of the front has no name for `{part}`: lines have the format of the front"

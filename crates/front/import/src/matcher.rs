@@ -163,7 +163,8 @@ impl Matcher {
         other.globs().iter().all(is_covered)
     }
 
-    /// Whether any path is in both sets.
+    /// Whether any path is in both sets. Of an expression only the start is compared: for one, the result may be `true`
+    /// where the answer is no.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(path), set) | (set, Self::Exact(path)) => set.has(path),
@@ -176,6 +177,7 @@ impl Matcher {
                 let other_globs = other.globs();
                 let meets_other = |own: &String| {
                     let mut others = other_globs.iter().map(String::as_bytes);
+                    // The text must match the other pattern to its end.
                     others.any(|glob| meet(own.as_bytes(), glob, glob.len()))
                 };
                 self.globs().iter().any(meets_other)
@@ -193,10 +195,12 @@ impl Matcher {
             Self::Exact(path) | Self::Prefix(path) => {
                 return matches(file.as_bytes(), path.as_bytes());
             }
+            // These sets have a single pattern.
             Self::Suffix { .. } | Self::Pattern(_) => self.globs().concat(),
         };
         match glob.strip_suffix('*') {
-            // If the text of the set ends before the name does, the set contains the directory, too.
+            // The last `*` matches any rest of the name. But the text before it must reach into the name: if it ends at
+            // the directory, the set contains the directory, too.
             Some(start) => meet(start.as_bytes(), file.as_bytes(), directory.len() + 1),
             None => meet(glob.as_bytes(), file.as_bytes(), file.len()),
         }
@@ -224,6 +228,7 @@ impl Matcher {
                     path: other_path,
                     suffix: other_suffix,
                 },
+                // They overlap, so the longer path begins with the other, and the longer suffix ends with the other.
             ) => Some(Self::Suffix {
                 path: longer(path, other_path),
                 suffix: longer(suffix, other_suffix),
@@ -269,6 +274,7 @@ impl Matcher {
         let has_control = |path: &str| path.bytes().any(|byte| byte.is_ascii_control());
         match self.exclusion() {
             Some(path) => can_be_written(&path) && !has_control(&self.shown()),
+            // An expression is no path.
             None => true,
         }
     }
@@ -290,10 +296,12 @@ impl Matcher {
     }
 }
 
-/// The part of a prefix whose paths end with a suffix; `path` is the path below which the suffix counts, and lies
-/// above the prefix.
+/// The part of a prefix whose paths end with a suffix. The suffix counts below `path`, which lies above the prefix.
+/// `None` if no matcher expresses that part.
 fn suffix_below(prefix: &str, path: &str, suffix: &str) -> Option<Matcher> {
-    (prefix.starts_with(path) && !prefix.ends_with(suffix)).then(|| Matcher::Suffix {
+    // A prefix such as `/a.jsp` has itself in the part, but a suffix is only for paths below `/a.jsp`.
+    let has_itself = prefix.ends_with(suffix);
+    (prefix.starts_with(path) && !has_itself).then(|| Matcher::Suffix {
         path: prefix.to_owned(),
         suffix: suffix.to_owned(),
     })
@@ -413,6 +421,7 @@ fn meet(one: &[u8], two: &[u8], least: usize) -> bool {
             let without_first_of_one = index(in_one + 1, in_two);
             let without_first_of_two = index(in_one, in_two + 1);
             meets[index(in_one, in_two)] = match (one.get(in_one), two.get(in_two)) {
+                // `one` has matched its whole text, and enough of `two` is matched.
                 (None, _) if in_two >= least => true,
                 // A `*` matches nothing, or one more sign of the other pattern.
                 (Some(b'*'), _) if meets[without_first_of_one] => true,

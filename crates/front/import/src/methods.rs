@@ -107,10 +107,12 @@ fn is_method(text: &str) -> bool {
 /// Whether routes can distinguish these methods from the others. For a route, GET includes HEAD.
 fn can_be_written(methods: &[String], is_for_others: bool) -> bool {
     let has = |name: &str| methods.iter().any(|method| method == name);
+    // The front refuses these for every route, so no route is for them.
     if methods.iter().all(|method| is_refused_by_front(method)) {
         return false;
     }
     match (has("GET"), has("HEAD")) {
+        // No route is for GET without HEAD.
         (true, false) => false,
         // A guard against HEAD alone would not stand before a rule for GET, which includes HEAD.
         (false, true) => is_for_others,

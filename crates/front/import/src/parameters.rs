@@ -32,7 +32,7 @@ pub(crate) fn close(plan: &mut Plan, ledger: &mut Ledger) {
     }
 }
 
-/// Whether a rule does not serve all requests of its paths.
+/// Whether a rule refuses requests, or some clients. [`Action::Files`] counts: the old server may restrict its files.
 fn keeps_out(rule: &Rule) -> bool {
     let refuses = match &rule.action {
         Action::Closed | Action::Files => true,

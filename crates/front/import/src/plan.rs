@@ -77,8 +77,8 @@ impl Listener {
 }
 
 impl Tls {
-    /// Whether this is a higher number of authorities than the front accepts in a chain of client certificates.
-    pub(crate) fn may_have(authorities: usize) -> bool {
+    /// Whether the front accepts fewer than this number of authorities in a chain of client certificates.
+    pub(crate) fn accepts_fewer_than(authorities: usize) -> bool {
         authorities > AUTHORITIES_MAX
     }
 
@@ -527,6 +527,7 @@ impl Rule {
         }
         let changes_kind = self.matcher.is_expression() != rule.matcher.is_expression();
         if changes_kind && rule.depends_on_matcher() {
+            // What the action or fields name of the old matcher, the new one does not have.
             rule.action = Action::Closed;
             return rule;
         }
@@ -545,6 +546,7 @@ impl Rule {
                 joined
             };
         }
+        // `{rest}` is what follows the prefix: behind the longer prefix it lacks `added`.
         if let Action::Redirect { to, .. } = &mut rule.action {
             *to = to.replace("{rest", &format!("{added}{{rest"));
         }

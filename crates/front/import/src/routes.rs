@@ -134,6 +134,7 @@ fn client_schemes(plan: &Plan, host: &VirtualHost) -> Schemes {
 /// Closes rules for one scheme that share paths with a later rule, if the front would prefer the later rule and no
 /// pattern can divide their paths.
 pub(crate) fn close_crossing(plan: &mut Plan, ledger: &mut Ledger) {
+    // Taken out, because `client_schemes` reads the plan while the hosts change.
     let mut hosts = std::mem::take(&mut plan.hosts);
     for host in &mut hosts {
         let schemes = client_schemes(plan, host);
@@ -372,7 +373,8 @@ impl RankedMatchers {
     }
 }
 
-/// Makes routes of rules: each excludes the paths about which earlier, less specific rules decide.
+/// Makes routes of rules: each excludes the paths about which earlier, less specific rules decide. A rule that no
+/// request reaches gets no route.
 fn excluding(rules: Vec<Rule>) -> Vec<Route> {
     let mut routes: Vec<Route> = Vec::new();
     let mut index = Earlier::default();

@@ -46,8 +46,9 @@ fn without_secret(word: &str) -> String {
         let colon = body[..at].find(':');
         return hidden_from(colon.map_or(at, |colon| colon + 1));
     }
+    // In a URL, the first `:` is behind its scheme.
     let is_url = body.contains("://");
-    let name_end = body.find(|sign| sign == '=' || sign == ':' && !is_url);
+    let name_end = body.find(|sign| sign == '=' || (sign == ':' && !is_url));
     if let Some(name_end) = name_end
         && names_secret(&body[..name_end])
     {

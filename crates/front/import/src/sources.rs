@@ -32,18 +32,18 @@ impl Sources {
     pub(crate) fn add(&mut self, text: Text, kind: Option<Kind>) {
         let mut lines: Vec<&str> = text.text.lines().map(str::trim).collect();
         lines.retain(|line| !line.is_empty() && !line.starts_with('#'));
-        let any = |test: fn(&str) -> bool| lines.iter().any(|line| test(line));
+        let some_line = |test: fn(&str) -> bool| lines.iter().any(|line| test(line));
         // At least half of the lines; a text without lines passes.
-        let most = |test: fn(&str) -> bool| {
+        let most_lines = |test: fn(&str) -> bool| {
             let passed = lines.iter().filter(|line| test(line)).count();
             2 * passed >= lines.len()
         };
-        let is_workers = any(|line| line.starts_with("worker."))
-            && most(|line| line.contains('=') && !line.starts_with('<'));
+        let is_workers = some_line(|line| line.starts_with("worker."))
+            && most_lines(|line| line.contains('=') && !line.starts_with('<'));
         let is_map = !lines.is_empty()
-            && most(|line| line.starts_with(['/', '!', '-', '*']) && line.contains('='));
-        let is_nginx =
-            most(|line| line.ends_with([';', '{', '}'])) && any(|line| line.ends_with([';', '{']));
+            && most_lines(|line| line.starts_with(['/', '!', '-', '*']) && line.contains('='));
+        let is_nginx = most_lines(|line| line.ends_with([';', '{', '}']))
+            && some_line(|line| line.ends_with([';', '{']));
         match kind {
             Some(Kind::Httpd) => self.httpd.push(text),
             Some(Kind::Nginx) => self.nginx.push(text),

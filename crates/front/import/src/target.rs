@@ -53,8 +53,9 @@ impl Target {
     /// Reads what follows `unix:`: the path of a socket, and a URL after `|`, whose scheme and path count.
     fn of_socket(socket_and_url: &str) -> Option<Self> {
         let (socket, url) = socket_and_url.split_once('|')?;
-        let (scheme, behind) = url.split_once("://").unwrap_or((url, ""));
-        let scheme = scheme.trim_end_matches(':');
+        // httpd also takes a URL without a host, such as `http:`.
+        let (scheme_text, behind) = url.split_once("://").unwrap_or((url, ""));
+        let scheme = scheme_text.trim_end_matches(':');
         if !matches!(scheme, "http" | "ajp") {
             return None;
         }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 /// A text as a TOML string, with `${` escaped.
 pub(crate) fn quoted(text: &str) -> String {
+    // Most texts need no escape.
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\$".contains(&byte);
     if text.bytes().all(is_plain) {
         return format!("\"{text}\"");

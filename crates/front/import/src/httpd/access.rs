@@ -95,7 +95,7 @@ pub(crate) fn if_strange(is_strange: bool, access: Access) -> Access {
     }
 }
 
-/// Reads the access rules of a section.
+/// Reads the access rules of a section. Notes for its tests of addresses whether the written file has them.
 pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = Guards {
         authz: with_limits(directives, required, ledger),
@@ -198,6 +198,15 @@ fn with_limits(
         let access = read(&for_method(directives, Some(&name)), ledger);
         of_named.push((name, access));
     }
+    joined_methods(of_named, of_others)
+}
+
+/// One access for all methods, from that of each named method and that of all others. `None` stands for a guard that is
+/// not there, which lets in all. [`Access::Unsaid`] if they differ, and one of them lets in only some clients.
+fn joined_methods(
+    mut of_named: Vec<(String, Option<Access>)>,
+    of_others: Option<Access>,
+) -> Option<Access> {
     if of_named.iter().all(|(_, access)| *access == of_others) {
         return of_others;
     }
@@ -208,6 +217,7 @@ fn with_limits(
     if !is_all_or_nothing(&of_others) || !accesses.all(is_all_or_nothing) {
         return Some(Access::Unsaid);
     }
+    // The methods that differ from all others.
     of_named.retain(|(_, access)| is_open(access) != is_open(&of_others));
     let names: Vec<String> = of_named.into_iter().map(|(name, _)| name).collect();
     Some(match (names.is_empty(), is_open(&of_others)) {
@@ -295,6 +305,7 @@ pub(crate) fn addresses(directives: &[Directive]) -> Vec<Id> {
 
 /// Whether a directive belongs to an authentication module.
 pub(crate) fn is_sign_on(name: &str) -> bool {
+    // `CaseFilter` begins like `CASLoginURL`.
     SIGN_ON.iter().any(|it| name.starts_with(it)) && !name.starts_with("casefilter")
 }
 
@@ -381,6 +392,7 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
             }
             ("requirenone", _) if directive.inside().iter().all(|it| it.name == "require") => {
                 ledger.mapped(directive.id);
+                // Who passes one of these lines is refused.
                 match required(directive.inside(), ledger) {
                     Some(Access::Networks { allow, deny }) if deny.is_empty() => {
                         denied.extend(allow);
@@ -446,6 +458,7 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
             Access::Unsaid
         }
     };
+    // The ledger keeps the heavier fate of what was not converted.
     ledger.mapped(directive.id);
     access
 }
@@ -463,6 +476,7 @@ fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
 
 /// The clients that `Order`, `Allow` and `Deny` of httpd 2.2 let in; `None` if the section has none of these.
 fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
+    // The default of httpd.
     let mut order = "deny,allow".to_owned();
     let (mut allow, mut deny): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut ids = Vec::new();
@@ -566,7 +580,7 @@ pub(crate) fn network(text: &str) -> Option<String> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         return (length <= longest).then(|| format!("{address}/{length}"));
     }
-    // The first parts of an address, such as `10.1`.
+    // One to three of the four bytes of an IPv4 address, such as `10.1`.
     let parts: Vec<&str> = text.trim_end_matches('.').split('.').collect();
     if parts.len() >= 4 || !parts.iter().all(|part| part.parse::<u8>().is_ok()) {
         return None;

@@ -51,6 +51,8 @@ pub(super) fn target_with_groups(text: &str, expression: &Expression) -> Option<
     })
 }
 
+/// A text with the front's placeholders in place of `$1` and so on, and `written` applied to the text between them.
+/// `None` if the front has no such placeholder, or if what follows a `$` is no digit.
 fn with_groups(
     text: &str,
     expression: &Expression,
@@ -59,10 +61,10 @@ fn with_groups(
     let mut parts = text.split('$');
     let mut filled = written(parts.next().unwrap_or_default());
     for part in parts {
-        let digit = part
-            .get(..1)
-            .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))?;
-        filled.push_str(&expression.placeholder(digit)?);
+        if !part.starts_with(|sign: char| sign.is_ascii_digit()) {
+            return None;
+        }
+        filled.push_str(&expression.placeholder(&part[..1])?);
         filled.push_str(&written(&part[1..]));
     }
     // After a backslash, `$1` is no group.

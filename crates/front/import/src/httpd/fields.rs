@@ -25,16 +25,22 @@ pub(crate) fn settings(
                     settings.keys.insert("cookie_flags".to_owned(), flags);
                     ledger.mapped(directive.id);
                 }
-                None if directive.word(0).eq_ignore_ascii_case("always") => {
-                    field(directive, &mut settings.always_fields, false, tls, ledger);
+                None => {
+                    let is_always = directive.word(0).eq_ignore_ascii_case("always");
+                    let fields = if is_always {
+                        &mut settings.always_fields
+                    } else {
+                        &mut settings.response_fields
+                    };
+                    field(directive, fields, OF_RESPONSE, tls, ledger);
                 }
-                None => field(directive, &mut settings.response_fields, false, tls, ledger),
             },
             "requestheader" if is_host(directive) => {
                 settings.sent_host = Some(sent_host(directive, ledger));
             }
             "requestheader" if !is_own_field(directive, tls == Some(true), ledger) => {
-                field(directive, &mut settings.request_fields, true, tls, ledger);
+                let fields = &mut settings.request_fields;
+                field(directive, fields, OF_REQUEST, tls, ledger);
             }
             "limitrequestbody" => {
                 let limit = match number(directive.word(0)) {
@@ -69,6 +75,7 @@ fn is_host(directive: &Directive) -> bool {
 fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
     let is_sign = |it: char| it.is_ascii_alphanumeric() || "-.:".contains(it);
     match &directive.words[..] {
+        // The key `host` has a meaning of its own for `client` and `backend`.
         [operation, _, host]
             if operation.eq_ignore_ascii_case("set")
                 && !matches!(host.as_str(), "client" | OWN_HOST)
@@ -89,7 +96,7 @@ fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
 fn is_own_field(directive: &Directive, has_tls: bool, ledger: &mut Ledger) -> bool {
     let lower = directive.word(1).to_ascii_lowercase();
     let name = lower.trim_end_matches(':');
-    if !is_ruled_field(name, true) {
+    if !is_ruled_field(name, OF_REQUEST) {
         return false;
     }
     let claims_https = name == "x-forwarded-proto" && directive.word(2) == "https";
@@ -175,7 +182,8 @@ fn field(
         && has_plain_value
         && conditions.is_empty()
         && !is_ruled_field(&name, of_request);
-    let is_converted = can_be_written && change(&operation, &name, value, of_request, fields);
+    let is_converted =
+        can_be_written && apply_operation(&operation, &name, value, of_request, fields);
     if is_converted {
         return ledger.mapped(directive.id);
     }
@@ -193,7 +201,7 @@ fn field(
 }
 
 /// Makes a change to a field; returns `false` if the front cannot make it.
-fn change(
+fn apply_operation(
     operation: &str,
     name: &str,
     value: String,
@@ -205,7 +213,7 @@ fn change(
             fields.forget(name);
             fields.set.insert(name.to_owned(), value);
         }
-        // The client may already have sent this value.
+        // `merge` adds a value unless the field has it, and the client may already have sent it.
         "merge" if of_request && fields.mentions(name) == 0 => return false,
         "merge" if fields.has(name, &value) => {}
         "add" | "append" | "merge" => {
@@ -225,6 +233,10 @@ fn is_name_byte(byte: u8) -> bool {
 fn is_token_byte(byte: u8) -> bool {
     is_name_byte(byte) || b"!#$%&'*+.^`|~".contains(&byte)
 }
+
+/// Values of `of_request`: whether a field is one of requests.
+const OF_REQUEST: bool = true;
+const OF_RESPONSE: bool = false;
 
 /// Value of `host` that gives each backend its own name as `Host`.
 pub(crate) const OWN_HOST: &str = "backend";

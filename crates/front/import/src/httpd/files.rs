@@ -71,7 +71,9 @@ impl<'a> Site<'a> {
             ledger.dropped(directive.id, text);
             return None;
         }
-        self.directory(directive.id, path, inside, None, ledger)
+        // The files have the paths of the requests.
+        let rewrite = None;
+        self.directory(directive.id, path, inside, rewrite, ledger)
     }
 
     /// The directory of an `Alias`; `None` if the front does not serve it.
@@ -92,7 +94,8 @@ impl<'a> Site<'a> {
         self.directory(directive.id, target, inside, rewrite, ledger)
     }
 
-    /// The directory at a path on the source's machine, if the front can serve it with all its settings.
+    /// The directory at a path on the source's machine, if the front can serve it with all its settings; else reports
+    /// why not. Only a document root has no `rewrite`.
     fn directory(
         &self,
         id: Id,
@@ -101,7 +104,20 @@ impl<'a> Site<'a> {
         rewrite: Option<String>,
         ledger: &mut Ledger,
     ) -> Option<ServedDirectory> {
-        let mut keys = self.keys(rewrite.is_none(), ledger);
+        let mut keys = Keys::new();
+        keys.insert("charset".to_owned(), quoted(&self.charset(ledger)));
+        if let Some(fallback) = self.fallback_page(ledger)
+            && rewrite.is_none()
+        {
+            match fallback.word(0).strip_prefix('/') {
+                // The page of another directory may have other settings.
+                Some(page) if !page.contains('/') => {
+                    keys.insert("fallback".to_owned(), quoted(page));
+                    ledger.mapped(fallback.id);
+                }
+                _ => ledger.lost(fallback.id, "this page was not converted"),
+            }
+        }
         let scopes = plain(path).and_then(|it| self.scopes(&it, &mut keys, ledger));
         let Some(scopes) = scopes.filter(|it| !it[0].processing.is_whole) else {
             let text = "the importer cannot express the access rules of these files";
@@ -158,23 +174,25 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The keys `charset` and, for a document root, `fallback`.
-    fn keys(&self, is_root: bool, ledger: &mut Ledger) -> Keys {
-        let mut keys = Keys::new();
-        let mut charset = "off".to_owned();
-        if let Some(directive) = self.find("adddefaultcharset") {
-            ledger.mapped(directive.id);
-            charset = directive.word(0).to_ascii_lowercase();
-            if charset != "off" {
-                let text =
-                    "httpd adds it to pages of applications as well, the front to files alone";
-                ledger.note(directive.id, text);
-            }
-            if charset == "on" {
-                "iso-8859-1".clone_into(&mut charset);
-            }
+    /// The charset of texts that have none (`AddDefaultCharset`); `off` is also the default.
+    fn charset(&self, ledger: &mut Ledger) -> String {
+        let Some(directive) = self.find("adddefaultcharset") else {
+            return "off".to_owned();
+        };
+        ledger.mapped(directive.id);
+        let charset = directive.word(0).to_ascii_lowercase();
+        if charset != "off" {
+            let text = "httpd adds it to pages of applications as well, the front to files alone";
+            ledger.note(directive.id, text);
         }
-        keys.insert("charset".to_owned(), quoted(&charset));
+        match charset.as_str() {
+            "on" => "iso-8859-1".to_owned(),
+            _ => charset,
+        }
+    }
+
+    /// The first `FallbackResource`, in sections or outside of them; marks all of them as handled.
+    fn fallback_page(&self, ledger: &mut Ledger) -> Option<&'a Directive> {
         let sections = self.all().filter(|it| it.name == "directory");
         let directives = sections.flat_map(Directive::inside).chain(self.all());
         let mut first = None;
@@ -182,19 +200,7 @@ impl<'a> Site<'a> {
             ledger.handle(fallback.id);
             first.get_or_insert(fallback);
         }
-        if let Some(fallback) = first
-            && is_root
-        {
-            match fallback.word(0).strip_prefix('/') {
-                // The page of another directory may have other settings.
-                Some(page) if !page.contains('/') => {
-                    keys.insert("fallback".to_owned(), quoted(page));
-                    ledger.mapped(fallback.id);
-                }
-                _ => ledger.lost(fallback.id, "this page was not converted"),
-            }
-        }
-        keys
+        first
     }
 
     /// Whether `.htaccess` in this directory, or above or below it, may change settings: some section allows it, or
@@ -242,6 +248,7 @@ impl<'a> Site<'a> {
         let depth = |it: &&Directive| plain(it.word(0)).map(|it| it.matches('/').count());
         sections.sort_by_key(depth);
         let mut names = NameSections::default();
+        // The first scope is that of the directory itself.
         let mut scopes = vec![FileScope::default()];
         for block in [self.main, self.inner] {
             scopes[0].processing.add(block, ledger);
@@ -296,7 +303,7 @@ impl ServedDirectory {
         for rule in rules.iter_mut().filter(|it| it.action == Action::Files) {
             rule.action = self.action.clone();
             if rule.settings.access == Access::Open {
-                guard(rule, &self.scopes[0].guards);
+                set_guards(rule, &self.scopes[0].guards);
             }
         }
     }
@@ -304,7 +311,7 @@ impl ServedDirectory {
     /// Makes the rule of an `Alias` serve this directory, with its guards.
     pub(crate) fn rule(&self, mut rule: Rule) -> Rule {
         rule.action = self.action.clone();
-        guard(&mut rule, &self.scopes[0].guards);
+        set_guards(&mut rule, &self.scopes[0].guards);
         rule
     }
 
@@ -317,8 +324,9 @@ impl ServedDirectory {
                 if !self.is_own(rule) {
                     return;
                 }
+                // The guards of the directory itself are those that `fill` or `rule` has set.
                 if !scope.below.is_empty() {
-                    guard(rule, &scope.guards);
+                    set_guards(rule, &scope.guards);
                 }
                 rule.settings.merge(&scope.settings);
                 scope.processing.over(rule);
@@ -374,8 +382,8 @@ impl ServedDirectory {
     }
 }
 
-/// Gives a rule the guards of a directory.
-fn guard(rule: &mut Rule, guards: &Guards) {
+/// Gives a rule the guards of a directory, in place of those that it has.
+fn set_guards(rule: &mut Rule, guards: &Guards) {
     rule.settings.access = guards.authz.clone().unwrap_or_default();
     rule.settings.compat = guards.compat.clone().unwrap_or_default();
     rule.settings.methods = guards.methods.clone().unwrap_or_default();
@@ -416,13 +424,14 @@ fn directory_section(
     names: &mut NameSections,
     ledger: &mut Ledger,
 ) -> Option<()> {
-    // With two words, the second one is an expression.
+    // With two words, the second one is an expression. `None`: an expression, or wildcards.
     let own_path = plain(section.word(0)).filter(|_| section.words.len() == 1);
     let below = match &own_path {
         Some(own) if own != path && is_above(path, own) => &own[path.len()..],
         _ => "",
     };
     let is_deeper = !below.is_empty();
+    // A deeper directory begins with the settings of the one around it.
     let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
     let mut scope = outer.cloned().unwrap_or_default();
     ledger.begin();
@@ -439,7 +448,7 @@ fn directory_section(
     scope.add(section, ledger);
     let judged = SERVES.judge(section.inside(), ledger);
     ledger.end();
-    // Only a deeper directory can be closed alone.
+    // Only a deeper directory can be closed alone. Any other section decides about all that is served.
     let guards = match converted {
         Some(converted) if is_deeper || !judged.closes() => converted,
         None if is_deeper => {
@@ -490,7 +499,8 @@ fn match_section(
     drop_rest(section, ledger);
     let is_changed = section.inside().iter().any(is_of_responses) || changes_files(section);
     let is_open = !said?.closes() && !judged.closes() && !is_changed;
-    // What is served may lie in a hidden directory itself.
+    // The front serves no names with a dot, so such a section needs no rule, except for `.well-known`. What is served
+    // may lie in a hidden directory itself.
     let dotted = behind_dot(section).filter(|_| !path.contains("/."));
     if !is_open && dotted.is_some_and(|it| !names_others(it)) {
         names.hidden.push(WELL_KNOWN.to_owned());
@@ -498,7 +508,8 @@ fn match_section(
     (is_open || dotted.is_some()).then_some(())
 }
 
-/// The access rules of a section; `None` if it does more than the importer can express.
+/// The access rules of a section; `None` if it does more than the importer can express. Reads the `<Files>` sections
+/// inside it into `names`.
 fn section_guards(
     section: &Directive,
     names: &mut NameSections,
@@ -560,9 +571,8 @@ fn changes_files(section: &Directive) -> bool {
 fn is_of_responses(directive: &Directive) -> bool {
     let name = directive.name.as_str();
     let is_field = name == "header" && !is_of_freshness(directive);
-    is_field
-        || PROCESSING.contains(&name) && !name.ends_with("filter")
-        || name.ends_with("filter") && !processing::compresses(directive.word(0))
+    let is_filter = name.ends_with("filter") && !processing::compresses(directive.word(0));
+    is_field || is_filter || PROCESSING.contains(&name)
 }
 
 /// Whether a `Header` sets caching or cross-origin fields. A response without them allows clients less, so it may
@@ -654,6 +664,7 @@ fn names_others(expression: &str) -> bool {
     if behind.is_none_or(|it| it.starts_with(['?', '*', '{'])) {
         return false;
     }
+    // Each name must begin with another sign than `well-known`.
     let is_other_sign = |sign: char| sign.is_ascii_alphanumeric() && !"wW".contains(sign);
     names.split('|').all(|name| name.starts_with(is_other_sign))
 }

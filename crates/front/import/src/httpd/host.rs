@@ -31,7 +31,11 @@ use crate::mod_jk::workers::{Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, VirtualHost};
 use crate::sources::Sources;
 
-/// Converts the directives of a server into the plan.
+/// Converts the directives of a server into the plan: first its virtual hosts, each with what it inherits from the
+/// server, then the server itself, if a listener has no virtual host. `vhosts` are the names to convert; empty: all.
+///
+/// # Errors
+/// A file of mod_jk that a directive names cannot be read.
 pub(crate) fn convert(
     top: &[Directive],
     sources: &Sources,
@@ -73,14 +77,14 @@ pub(crate) fn convert(
         let copies = copies_to_all || copies_mounts(inner, "on");
         let inherited = if copies { &server_mounts[..] } else { &[] };
         are_mounts_copied |= copies;
-        reader.host(Some(host), inner, inherited, vhosts)?;
+        reader.add_host(Some(host), inner, inherited, vhosts)?;
     }
     reader.settle_listeners();
     if reader.free_listeners().is_empty() {
         drop_dead_mounts(&server_mounts, are_mounts_copied, reader.files.ledger);
         reader.unreached_main();
     } else {
-        reader.host(None, &main, &server_mounts, &[])?;
+        reader.add_host(None, &main, &server_mounts, &[])?;
     }
     reader.workers.finish(reader.files.ledger);
     let ledger = &mut *expansion.ledger;
@@ -141,8 +145,9 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Adds a virtual host to the plan; with `None`, the server itself.
-    fn host(
+    /// Adds a virtual host to the plan; with `None`, the server itself. A host without one of the `wanted` names is
+    /// dropped if there are any, and so is one that no listener asks.
+    fn add_host(
         &mut self,
         host: Option<&Directive>,
         inner: &[Directive],
@@ -184,21 +189,8 @@ impl Reader<'_, '_> {
         self.shadowed_names(&mut result);
         let is_shadowed = self.is_shadowed(&result);
         result.rules = self.rules(host.is_some(), inner, inherited, &result.listeners)?;
-        let indistinguishable = match host {
-            Some(host) if self.shares_address(host, &result.listeners) => {
-                Some("the front cannot tell its address from other addresses with the same port")
-            }
-            Some(_) if is_shadowed => Some(
-                "an earlier virtual host has a name that no route can have, and may answer for its names",
-            ),
-            _ => None,
-        };
-        if let Some((host, text)) = host.zip(indistinguishable) {
-            self.files.ledger.unmapped(host.id, text);
-            self.files.ledger.address_guards.void_all();
-            for rule in &mut result.rules {
-                rule.settings.access = Access::Unsaid;
-            }
+        if let Some(host) = host {
+            self.close_indistinguishable(host, is_shadowed, &mut result);
         }
         let index = self.plan.hosts.len();
         for name in &result.names {
@@ -208,6 +200,28 @@ impl Reader<'_, '_> {
         self.plan.hosts.push(result);
         self.files.ledger.end();
         Ok(())
+    }
+
+    /// Closes all rules of a virtual host if the front cannot tell its requests from those of another one: by its
+    /// address, or by its names (`is_shadowed`).
+    fn close_indistinguishable(
+        &mut self,
+        host: &Directive,
+        is_shadowed: bool,
+        result: &mut VirtualHost,
+    ) {
+        let text = if self.shares_address(host, &result.listeners) {
+            "the front cannot tell its address from other addresses with the same port"
+        } else if is_shadowed {
+            "an earlier virtual host has a name that no route can have, and may answer for its names"
+        } else {
+            return;
+        };
+        self.files.ledger.unmapped(host.id, text);
+        self.files.ledger.address_guards.void_all();
+        for rule in &mut result.rules {
+            rule.settings.access = Access::Unsaid;
+        }
     }
 
     /// The listeners that have no virtual host yet.
@@ -220,7 +234,8 @@ impl Reader<'_, '_> {
         all.filter(|index| !is_taken(index)).collect()
     }
 
-    /// The rules of a host, in the order in which httpd's modules decide.
+    /// The rules of a host, in the order in which httpd's modules decide, with what its sections change. `is_host` is
+    /// false for the server itself; `inherited` are the server's mounts that the host copies.
     fn rules(
         &mut self,
         is_host: bool,
@@ -285,19 +300,26 @@ impl Reader<'_, '_> {
             root.fill(&mut rules);
             served.push((String::new(), root));
         }
-        let has_tls = inner.iter().any(switches_tls_on);
-        for directives in [main, inner] {
-            apply_to_all(directives, has_tls, &mut rules, self.files);
-        }
-        let compression = compress::of_httpd(main.iter().chain(inner), self.files.ledger);
-        if !compression.is_empty() {
-            for rule in &mut rules {
-                rule.settings.keys.extend(compression.clone());
-            }
-        }
+        self.settings_of_all(site, &mut rules);
         self.sections(site, &served, &mut rules);
         pages::give(site, &mut rules, self.files.ledger);
         Ok(rules)
+    }
+
+    /// Applies what is set outside of sections to all rules: header fields, limits, times and compression.
+    fn settings_of_all(&mut self, site: Site<'_>, rules: &mut [Rule]) {
+        let has_tls = site.inner.iter().any(switches_tls_on);
+        for directives in [site.main, site.inner] {
+            apply_to_all(directives, has_tls, rules, self.files);
+        }
+        let compression = compress::of_httpd(site.all(), self.files.ledger);
+        // Settings that rules share are copied only if they change.
+        if compression.is_empty() {
+            return;
+        }
+        for rule in rules {
+            rule.settings.keys.extend(compression.clone());
+        }
     }
 
     /// Applies sections to the rules, and then any directives that may guard the whole server.
@@ -414,7 +436,7 @@ struct ProxyPasses {
     outside: Vec<Rule>,
 }
 
-/// Reads the `ProxyPass` directives of the server or of a virtual host.
+/// The rules of the `ProxyPass` directives of the server or of a virtual host, outside of sections and in `<Location>`.
 fn passes(
     directives: &[Directive],
     balancers: &Balancers,
@@ -517,13 +539,14 @@ fn in_order(rewrites: Vec<Rewrite>, proxied: Vec<Rule>, others: Vec<Rule>) -> Ve
         without_rewrites.extend(declined(rule, &others));
     }
     without_rewrites.extend(others);
+    // `Pass` needs the rules that no rewrite is among: after it, httpd asks no further `RewriteRule`.
     let mut rules = without_rewrites.clone();
     // Each is put before all that come after it, so the last is put first.
     for rewrite in rewrites.into_iter().rev() {
         match rewrite {
             Rewrite::Rule(rule) => rules.insert(0, rule),
             Rewrite::Pass(rule) => {
-                let skipping = left(&rule, &without_rewrites);
+                let skipping = rules_behind(&rule, &without_rewrites);
                 rules.splice(0..0, skipping);
             }
             Rewrite::Methods(guard) => guard_all(&mut rules, &[guard]),
@@ -608,7 +631,7 @@ fn inherited_rewrites(
 }
 
 /// The rules of other modules for the paths of a `RewriteRule` that does nothing (`-`), for its scheme.
-fn left(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
+fn rules_behind(pass: &Rule, others: &[Rule]) -> Vec<Rule> {
     let mut of_scheme = others.to_vec();
     if pass.scheme.is_some() {
         of_scheme.retain(|rule| rule.scheme.is_none() || rule.scheme == pass.scheme);

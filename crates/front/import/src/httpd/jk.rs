@@ -10,7 +10,8 @@ use crate::mod_jk::mounts::{self, Mount, Source};
 use crate::mod_jk::workers::Workers;
 use crate::sources::Sources;
 
-/// Adds the mounts that workers declare by their property `mount`.
+/// Adds the mounts that workers declare by their property `mount`. They are taken out of `workers`, which has no other
+/// use for them.
 pub(super) fn worker_mounts(workers: &mut Workers, server_mounts: &mut Vec<Mount>) {
     for (pattern, worker, id) in std::mem::take(&mut workers.mounts) {
         mounts::add(server_mounts, &pattern, |pattern| Mount {
@@ -27,7 +28,10 @@ pub(super) fn worker_mounts(workers: &mut Workers, server_mounts: &mut Vec<Mount
 
 /// Drops the server's mounts if no virtual host copies them: they reach no request.
 pub(super) fn drop_dead_mounts(mounts: &[Mount], is_copied: bool, ledger: &mut Ledger) {
-    for mount in mounts.iter().filter(|_| !is_copied) {
+    if is_copied {
+        return;
+    }
+    for mount in mounts {
         let text =
             "each address has a virtual host, and none has JkMountCopy: this mount serves nothing";
         ledger.dropped(mount.id, text);

@@ -18,6 +18,7 @@ impl Reader<'_, '_> {
             let text = "only the source's machine knows the address of this name: write it here. Until then it is \
                         kept from the network";
             self.files.ledger.risk(directive.id, text);
+            // On loopback, no client of the network reaches it.
             self.plan.listen(SocketAddr::new(LOOPBACK[0], port));
         }
         for address in addresses {
@@ -85,12 +86,12 @@ impl Reader<'_, '_> {
 
     /// Adds the certificates and the other TLS settings of a virtual host to its listeners, if `SSLEngine` is on.
     pub(super) fn tls(&mut self, inner: &[Directive], listeners: &[usize]) {
-        let find = |name: &str| find_in_force(name, inner, self.main);
-        let ledger = &mut *self.files.ledger;
+        let main = self.main;
+        let find = |name: &str| find_in_force(name, inner, main);
         let Some(engine) = find("sslengine") else {
             return;
         };
-        ledger.mapped(engine.id);
+        self.files.ledger.mapped(engine.id);
         if !engine.word(0).eq_ignore_ascii_case("on") {
             return;
         }
@@ -98,23 +99,13 @@ impl Reader<'_, '_> {
         if let Some(chain) = find("sslcertificatefile") {
             // The file of the chain may also contain the key.
             let key = find("sslcertificatekeyfile").unwrap_or(chain);
-            for directive in [chain, key] {
-                let path = directive.word(0);
-                match self.files.files.read(Path::new(path)) {
-                    Ok(_) => ledger.mapped(directive.id),
-                    Err(error) => {
-                        let text = format!("`{path}` cannot be read: {error}");
-                        ledger.risk(directive.id, text);
-                        tls.missing = Some("its certificate cannot be read".to_owned());
-                    }
-                }
-            }
-            let located = |it: &Directive| self.files.files.located(Path::new(it.word(0)));
-            tls.certificates.push((located(chain), located(key)));
+            self.certificate(chain, key, &mut tls);
         } else {
-            ledger.risk(engine.id, "there is no SSLCertificateFile");
+            let text = "there is no SSLCertificateFile";
+            self.files.ledger.risk(engine.id, text);
             tls.missing = Some("it has no certificate".to_owned());
         }
+        let ledger = &mut *self.files.ledger;
         if let Some(chain) = find("sslcertificatechainfile") {
             let text = "append this file to that of SSLCertificateFile, or clients may not trust the certificate";
             ledger.risk(chain.id, text);
@@ -126,6 +117,29 @@ impl Reader<'_, '_> {
             ledger.mapped(protocol.id);
         }
         self.client_certificates(inner, &mut tls);
+        self.add_tls(&tls, listeners);
+    }
+
+    /// Adds the certificate of these two directives to `tls`. If a file cannot be read, sets `missing`, which keeps the
+    /// listener from the network.
+    fn certificate(&mut self, chain: &Directive, key: &Directive, tls: &mut Tls) {
+        for directive in [chain, key] {
+            let path = directive.word(0);
+            match self.files.files.read(Path::new(path)) {
+                Ok(_) => self.files.ledger.mapped(directive.id),
+                Err(error) => {
+                    let text = format!("`{path}` cannot be read: {error}");
+                    self.files.ledger.risk(directive.id, text);
+                    tls.missing = Some("its certificate cannot be read".to_owned());
+                }
+            }
+        }
+        let located = |it: &Directive| self.files.files.located(Path::new(it.word(0)));
+        tls.certificates.push((located(chain), located(key)));
+    }
+
+    /// Adds the TLS settings of a virtual host to its listeners, which other virtual hosts may share.
+    fn add_tls(&mut self, tls: &Tls, listeners: &[usize]) {
         for &index in listeners {
             let of_listener = self.plan.listeners[index].tls.get_or_insert_default();
             for certificate in &tls.certificates {
@@ -140,7 +154,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Adds to `tls` whether clients need certificates, and of which authority.
+    /// Adds to `tls` whether clients need certificates, of which authority, and which are revoked. If one of these
+    /// files is missing, sets `missing`, which keeps the listener from the network.
     fn client_certificates(&mut self, inner: &[Directive], tls: &mut Tls) {
         let verifies = |it: &&Directive| {
             it.name == "sslverifyclient" && !it.word(0).eq_ignore_ascii_case("none")
@@ -195,12 +210,13 @@ impl Reader<'_, '_> {
         self.revoked(revoked, tls);
     }
 
-    /// Reports whether the front accepts longer chains of client certificates than httpd.
+    /// Reports that the front accepts longer chains of client certificates than httpd without `SSLVerifyDepth`. Drops a
+    /// depth that the front does not exceed; a smaller one is left to the ledger, which reports it.
     fn chain_length(&mut self, verify: &Directive, depth: Option<&Directive>) {
         let Some(depth) = depth else {
             return self.files.ledger.risk(verify.id, DEEPER);
         };
-        if depth.word(0).parse().is_ok_and(Tls::may_have) {
+        if depth.word(0).parse().is_ok_and(Tls::accepts_fewer_than) {
             self.files.ledger.dropped(depth.id, LONGEST);
         }
     }

@@ -6,7 +6,8 @@ use crate::logs::{self, ONE_PLACE};
 use crate::plan::Keys;
 use crate::toml_text::quoted;
 
-/// The keys of `[log]`; empty if lines keep the format of the front.
+/// The keys of `[log]`, from the first `CustomLog` with a format that is not a usual one; empty if lines keep the
+/// format of the front.
 pub(super) fn keys(top: &[Directive], ledger: &mut Ledger) -> Keys {
     let logs = named(top, "customlog");
     let has_own_format = |it: &&&Directive| !USUAL.contains(&it.word(1)) && !it.word(1).is_empty();
@@ -17,6 +18,7 @@ pub(super) fn keys(top: &[Directive], ledger: &mut Ledger) -> Keys {
     let formats = named(top, "logformat");
     // The last format of a name is in force.
     let format = formats.into_iter().rfind(|it| it.word(1) == name);
+    // The word may be the name of a format, or the format itself.
     let text = match format {
         Some(format) => format.word(0),
         None if name.contains('%') => name,

@@ -23,7 +23,7 @@ pub(super) struct Names {
     pub(super) unsayable: Vec<Id>,
 }
 
-/// Reads the names of a virtual host.
+/// Reads the names of a virtual host. Names that no route can have are noted.
 pub(super) fn names(inner: &[Directive], ledger: &mut Ledger) -> Names {
     let mut names = Names::default();
     for directive in inner {

@@ -11,7 +11,8 @@ use crate::pages::{page, status};
 use crate::plan::{Access, Action, Keys, Rule};
 use crate::toml_text::quoted;
 
-/// Gives all rules of a virtual host the error pages of its `ErrorDocument`s.
+/// Gives all rules of a virtual host the error pages of its `ErrorDocument`s. Pages that the front cannot show are
+/// reported.
 pub(super) fn give(site: Site<'_>, rules: &mut [Rule], ledger: &mut Ledger) {
     let mut documents: BTreeMap<String, &Directive> = BTreeMap::new();
     for directive in site.all().filter(|it| it.name == "errordocument") {
@@ -51,6 +52,7 @@ pub(super) fn replaced(site: Site<'_>, ledger: &mut Ledger) -> Option<String> {
         found = if !directive.word(0).eq_ignore_ascii_case("on") {
             None
         } else if listed.is_empty() {
+            // A single status means: from this one on.
             Some("400".to_owned())
         } else {
             Some(format!("[{}]", listed.join(", ")))

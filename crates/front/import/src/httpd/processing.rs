@@ -53,10 +53,12 @@ impl FileTreatment {
                     names.extend_from_slice(&directive.words);
                     ledger.mapped(id);
                 }
-                "addhandler" => self.run(directive, ledger),
-                "addoutputfilter" if !compresses(value) => self.run(directive, ledger),
+                "addhandler" => self.add_programs(directive, ledger),
+                "addoutputfilter" if !compresses(value) => self.add_programs(directive, ledger),
                 // A type that is no media type is the name of a handler.
-                "addtype" if is_run(value) || !is_media_type(value) => self.run(directive, ledger),
+                "addtype" if is_run(value) || !is_media_type(value) => {
+                    self.add_programs(directive, ledger);
+                }
                 "addtype" => self.add_type(directive, ledger),
                 "forcetype" if value.eq_ignore_ascii_case("none") => {
                     self.unforced = self.forced.take().or_else(|| self.unforced.take());
@@ -106,7 +108,7 @@ impl FileTreatment {
 
     /// Marks files with these extensions as programs. Those in [`SCRIPTS`] are hidden, because no directory with such
     /// files is served; the paths of others are closed.
-    fn run(&mut self, directive: &Directive, ledger: &mut Ledger) {
+    fn add_programs(&mut self, directive: &Directive, ledger: &mut Ledger) {
         for word in directive.words.iter().skip(1) {
             let extension = word.trim_start_matches('.');
             let lower = extension.to_ascii_lowercase();
@@ -129,6 +131,7 @@ impl FileTreatment {
         }
     }
 
+    /// Adds the media type of an `AddType` for the extensions that it names.
     fn add_type(&mut self, directive: &Directive, ledger: &mut Ledger) {
         for word in directive.words.iter().skip(1) {
             let extension = word.trim_start_matches('.').to_ascii_lowercase();

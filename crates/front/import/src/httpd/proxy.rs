@@ -113,6 +113,7 @@ impl Balancers {
         for (key, value) in parameters(&words[1..]) {
             member_key(&key, &value, id, &mut backend.keys, ledger);
         }
+        // A balancer may have only members for WebSocket.
         self.of(name);
         if target.is_tunnel {
             let tunnels = self.tunnels.entry(name.to_owned()).or_default();
@@ -266,7 +267,12 @@ impl ProxyPass<'_> {
         let forwarded = url
             .filter(|_| set.is_exact)
             .and_then(|url| forward(&url, self.parameters, id, balancers, plan, ledger));
-        let Some((upstream, target_path, keys)) = forwarded else {
+        let Some(Destination {
+            upstream,
+            path,
+            keys,
+        }) = forwarded
+        else {
             let text = format!("`{}` cannot be converted", self.directive.shown(ledger));
             ledger.unmapped(id, &text);
             return None;
@@ -275,11 +281,12 @@ impl ProxyPass<'_> {
             return None;
         }
         ledger.mapped(id);
-        let mut rules = if let Some(GroupedTarget { matcher, path, .. }) = grouped {
-            let rewrite = Some(path);
-            self.rules(&[matcher], Action::Forward { upstream, rewrite }, ledger)
+        let mut rules = if let Some(grouped) = grouped {
+            let rewrite = Some(grouped.path);
+            let action = Action::Forward { upstream, rewrite };
+            self.rules(&[grouped.matcher], action, ledger)
         } else {
-            let changed = rewrite(self.path, &target_path);
+            let changed = rewrite(self.path, &path);
             let rewrite = changed.filter(|_| !self.is_match);
             // For an expression, it would be the whole new path, and not only that of the prefix.
             if rewrite.is_some() && set.matchers.iter().any(Matcher::is_expression) {
@@ -297,6 +304,7 @@ impl ProxyPass<'_> {
         Some(rules)
     }
 
+    /// A rule with this action for each set of paths.
     fn rules(&self, matchers: &[Matcher], action: Action, ledger: &Ledger) -> Vec<Rule> {
         let place = ledger.place(self.directive.id);
         let rule = |it: &Matcher| Rule::new(Some(place), it.clone(), action.clone());
@@ -356,11 +364,13 @@ impl ProxyTargets<'_> {
         if url.contains(['$', '%', '?']) {
             return None;
         }
-        let (upstream, path, keys) = forward(&url, &[], id, self.balancers, self.plan, ledger)?;
+        let forwarded = forward(&url, &[], id, self.balancers, self.plan, ledger)?;
+        let has_path = !forwarded.path.trim_end_matches('/').is_empty();
         // A path in the URL would come before that of the request, and `keys` are about WebSocket.
-        if !path.trim_end_matches('/').is_empty() || !keys.is_empty() {
+        if has_path || !forwarded.keys.is_empty() {
             return None;
         }
+        let upstream = forwarded.upstream;
         Some((matcher, Action::Forward { upstream, rewrite }))
     }
 }
@@ -422,7 +432,7 @@ fn is_literal_and_group(expression: &str, literal: &str) -> bool {
 }
 
 /// Whether the front can append the remaining path to the target. httpd appends it without adding or removing a
-/// slash.
+/// slash. Reports if the front cannot, and notes where a single path differs.
 fn is_joined(path: &str, url: &str, id: Id, ledger: &mut Ledger) -> bool {
     let behind_scheme = url.split_once("://").map_or(url, |(_, behind)| behind);
     // Without its first slash; `None` if the URL has no path.
@@ -482,7 +492,17 @@ fn rewrite(path: &str, target: &str) -> Option<String> {
     }
 }
 
-/// The upstream of a URL, the path in the URL, and keys for the route; `None` if the front cannot reach it.
+/// Where a URL leads.
+struct Destination {
+    /// The index of the upstream.
+    upstream: usize,
+    /// The path in the URL, to which httpd appends that of the request.
+    path: String,
+    /// Keys for the route: `upgrade`, for WebSocket.
+    keys: Keys,
+}
+
+/// Adds the upstream of a URL to the plan, with the parameters in `words`; `None` if the front cannot reach it.
 fn forward(
     url: &str,
     words: &[String],
@@ -490,36 +510,11 @@ fn forward(
     balancers: &Balancers,
     plan: &mut Plan,
     ledger: &mut Ledger,
-) -> Option<(usize, String, Keys)> {
-    let mut keys = Keys::new();
-    if let Some(rest) = url.strip_prefix("balancer://") {
-        let (name, target) = rest.split_once('/').unwrap_or((rest, ""));
-        let name = name.to_ascii_lowercase();
-        let mut upstream = balancers.known.get(&name)?.clone();
-        // Members with different paths in their URLs cannot be in one upstream.
-        let mut paths = balancers.paths.get(&name)?.iter();
-        let (Some(member), None) = (paths.next(), paths.next()) else {
-            return None;
-        };
-        for (key, value) in parameters(words) {
-            balancer_key(&key, &value, id, &mut upstream, ledger);
-        }
-        if let Some(tunnels) = balancers.tunnels.get(&name) {
-            keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
-            join_tunnels(&mut upstream.backends, tunnels, ledger);
-        }
-        if upstream.backends.is_empty() {
-            return None;
-        }
-        balancers.call(&mut upstream);
-        hoist(&mut upstream);
-        let target = if target.is_empty() {
-            member.clone()
-        } else {
-            format!("{member}/{target}")
-        };
-        return Some((plan.upstream(upstream), target, keys));
+) -> Option<Destination> {
+    if let Some(name_and_path) = url.strip_prefix("balancer://") {
+        return forward_to_balancer(name_and_path, words, id, balancers, plan, ledger);
     }
+    let mut keys = Keys::new();
     let target = Target::new(url)?;
     let mut backend = Backend {
         place: Some(ledger.place(id).clone()),
@@ -545,7 +540,52 @@ fn forward(
     };
     balancers.call(&mut upstream);
     hoist(&mut upstream);
-    Some((plan.upstream(upstream), target.path, keys))
+    Some(Destination {
+        upstream: plan.upstream(upstream),
+        path: target.path,
+        keys,
+    })
+}
+
+/// As [`forward`], for what follows `balancer://`. `None` also if the balancer has no members, or members with
+/// different paths.
+fn forward_to_balancer(
+    name_and_path: &str,
+    words: &[String],
+    id: Id,
+    balancers: &Balancers,
+    plan: &mut Plan,
+    ledger: &mut Ledger,
+) -> Option<Destination> {
+    let mut keys = Keys::new();
+    let (shown_name, path) = name_and_path.split_once('/').unwrap_or((name_and_path, ""));
+    let name = shown_name.to_ascii_lowercase();
+    let mut upstream = balancers.known.get(&name)?.clone();
+    // Members with different paths in their URLs cannot be in one upstream.
+    let mut member_paths = balancers.paths.get(&name)?.iter();
+    let (Some(member_path), None) = (member_paths.next(), member_paths.next()) else {
+        return None;
+    };
+    for (key, value) in parameters(words) {
+        balancer_key(&key, &value, id, &mut upstream, ledger);
+    }
+    if let Some(tunnels) = balancers.tunnels.get(&name) {
+        keys.insert("upgrade".to_owned(), quoted_list(["websocket"]));
+        join_tunnels(&mut upstream.backends, tunnels, ledger);
+    }
+    if upstream.backends.is_empty() {
+        return None;
+    }
+    balancers.call(&mut upstream);
+    hoist(&mut upstream);
+    Some(Destination {
+        upstream: plan.upstream(upstream),
+        path: match path {
+            "" => member_path.clone(),
+            _ => format!("{member_path}/{path}"),
+        },
+        keys,
+    })
 }
 
 /// Adds the members that speak only WebSocket. httpd passes them no other request, so beside other members each is the
@@ -609,6 +649,7 @@ fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledg
         "status" => {
             let flags = value.trim_start_matches(['+', '-']).to_ascii_uppercase();
             match flags.as_str() {
+                // `-` takes a status away, and none is the default.
                 _ if value.starts_with('-') => {}
                 "D" | "S" => set("activation", quoted("stopped")),
                 "N" => set("activation", quoted("drain")),
@@ -617,6 +658,7 @@ fn member_key(key: &str, value: &str, id: Id, keys: &mut Keys, ledger: &mut Ledg
                 _ => ledger.risk(id, format!("`status={value}` was not converted")),
             }
         }
+        // How httpd keeps its connections, for which the front has ways of its own.
         "retry" | "min" | "smax" | "keepalive" | "flushpackets" | "flushwait" | "iobuffersize"
         | "receivebuffersize" | "disablereuse" | "enablereuse" | "addressttl" | "nocanon"
         | "responsefieldsize" | "growth" => {}
@@ -647,6 +689,7 @@ fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
             keys.insert((*own_key).to_owned(), time.clone());
         }
     }
+    // httpd asks before each request, not only after a pause.
     if key == "ping" {
         keys.insert("ping_after_idle".to_owned(), quoted("0s"));
     }
@@ -659,6 +702,7 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
         "stickysession" => {
             let names: Vec<&str> = value.split('|').collect();
             let keys = upstream.sticky.get_or_insert_default();
+            // httpd asks the path before the cookie.
             keys.insert("first".to_owned(), quoted("path"));
             match names[0] {
                 "ROUTEID" => {
@@ -667,6 +711,7 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
                 }
                 name => drop(keys.insert("cookies".to_owned(), quoted(name))),
             }
+            // Behind `|` is the name in paths.
             if let Some(name) = names.get(1) {
                 keys.insert("parameters".to_owned(), quoted(name));
             }
@@ -694,6 +739,7 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
             upstream.keys.insert("policy".to_owned(), quoted(policy));
         }
         "maxattempts" => {
+            // The front's default is 2, and its most 20.
             let tries = number(value).unwrap_or(2).min(20).to_string();
             upstream.keys.insert("retries".to_owned(), tries);
         }

@@ -73,9 +73,9 @@ pub(crate) fn aliases(
 /// section are redirected to one URL, to which no part of their path is appended.
 pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     let (status, words) = status(directive);
-    let action = match (status, words) {
-        (Some(status), []) if !(300..400).contains(&status) => Some(Action::Answer(status)),
-        (Some(status), [url]) if !url.contains('%') => {
+    let action = match words {
+        [] if !(300..400).contains(&status) => Some(Action::Answer(status)),
+        [url] if !url.contains('%') => {
             let to = escaped(url);
             let status = redirect_status(status).filter(|_| is_target(&to));
             status.map(|status| Action::Redirect { to, status })
@@ -94,12 +94,12 @@ pub(crate) fn within(directive: &Directive, ledger: &mut Ledger) -> Action {
     }
 }
 
-/// The status of a redirect, and the words after it. The status is `None` if the front does not know it.
-fn status(directive: &Directive) -> (Option<u16>, &[String]) {
+/// The status of a redirect, by default 302, and the words after it.
+fn status(directive: &Directive) -> (u16, &[String]) {
     let words = &directive.words[..];
     match directive.name.as_str() {
-        "redirectpermanent" => return (Some(301), words),
-        "redirecttemp" => return (Some(302), words),
+        "redirectpermanent" => return (301, words),
+        "redirecttemp" => return (302, words),
         _ => {}
     }
     let first_word = directive.word(0).to_ascii_lowercase();
@@ -111,18 +111,18 @@ fn status(directive: &Directive) -> (Option<u16>, &[String]) {
         other => other.parse().ok().filter(|it| (200..600).contains(it)),
     };
     match status {
-        Some(_) => (status, &words[1..]),
+        Some(status) => (status, &words[1..]),
         // The first word is no status, but the path.
-        None => (Some(302), words),
+        None => (302, words),
     }
 }
 
-/// The rule of a `Redirect`; `None` if it has no path of its own or cannot be converted.
+/// The rule of a `Redirect`, closed if its target cannot be converted; `None` if it has no path of its own.
 fn redirect(directive: &Directive, ledger: &mut Ledger) -> Option<Rule> {
     let id = directive.id;
     let place = ledger.place(id).clone();
     let (status, words) = status(directive);
-    let (status, path) = (status?, words.first()?);
+    let path = words.first()?;
     let matcher = prefix(path);
     if !(300..400).contains(&status) {
         ledger.mapped(id);
@@ -152,12 +152,12 @@ fn redirect(directive: &Directive, ledger: &mut Ledger) -> Option<Rule> {
     }
 }
 
-/// The rules of a `RedirectMatch`.
+/// The rules of a `RedirectMatch`, closed if it cannot be converted; none if it has no expression.
 fn redirect_match(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
     let id = directive.id;
     let place = ledger.place(id).clone();
     let (status, words) = status(directive);
-    let (Some(status), Some(expression)) = (status, words.first()) else {
+    let Some(expression) = words.first() else {
         return Vec::new();
     };
     let mut set = expressions::paths(expression, false);
@@ -334,7 +334,8 @@ pub(crate) fn rewrites<'d>(
     rules
 }
 
-/// The rules of the last `RewriteRule`. Paths that its conditions exclude are left to the other modules.
+/// The rules of the last `RewriteRule`. Paths that its conditions exclude are left to the other modules, because no
+/// `RewriteRule` comes after it.
 fn last_rewrite(
     directive: &Directive,
     conditions: &[&Directive],
@@ -342,6 +343,7 @@ fn last_rewrite(
     targets: &mut ProxyTargets<'_>,
     ledger: &mut Ledger,
 ) -> Vec<Rewrite> {
+    // Of conditions joined by `[OR]`, one alone excludes no path.
     let is_joined = |it: &&Directive| has_flag(&flags(it), "OR");
     if conditions.iter().any(is_joined) {
         return rewrite(directive, conditions, clients, targets, ledger);
@@ -430,7 +432,8 @@ fn host_condition(test: &str, ports: &[Port]) -> Condition {
     condition.negated_if(positive.is_some())
 }
 
-/// The rules of one `RewriteRule` with its conditions.
+/// The rules of one `RewriteRule` with its conditions, which are reported. A tunnel, a guard by methods and a rule that
+/// changes no path (`-`) are special; any other is closed unless target, paths and conditions are all converted.
 fn rewrite(
     directive: &Directive,
     conditions: &[&Directive],
@@ -480,7 +483,7 @@ fn rewrite(
     let converted = converted(directive, &target, &flags, &mut set, targets, ledger);
     let is_known = is_condition_known && set.is_exact && !negated;
     let action = converted.filter(|_| is_known && !takes_away);
-    finish(directive.id, conditions, &flags, action.is_some(), ledger);
+    report(directive.id, conditions, &flags, action.is_some(), ledger);
     let place = ledger.place(directive.id).clone();
     let action = action.unwrap_or(Action::Closed);
     // What a negated expression takes cannot be written, so the rule is for all paths.
@@ -568,7 +571,7 @@ fn tested_methods(condition: &Directive) -> Option<(Vec<String>, bool)> {
     let negated_test = test.strip_prefix('!');
     let is_for_others = negated_test.is_some();
     // Without regard to case, a condition holds for more methods; a negated one for fewer.
-    let has_plain_flags = flags.is_empty() || is_for_others && flags == "NC";
+    let has_plain_flags = flags.is_empty() || (is_for_others && flags == "NC");
     if condition.word(0) != "%{REQUEST_METHOD}" || !has_plain_flags {
         return None;
     }
@@ -633,7 +636,8 @@ fn converted(
     Some(action)
 }
 
-/// For a condition on the host whose expression has a group: the beginning of the host before `%1`.
+/// For a condition on the host whose expression has a group: the beginning of the host before `%1`. `None` for any
+/// other condition.
 fn capture(condition: &Directive) -> Option<String> {
     let is_host = matches!(condition.word(0), "%{HTTP_HOST}" | "%{SERVER_NAME}");
     captured(condition.word(1)).filter(|_| is_host)
@@ -704,7 +708,7 @@ fn redirect_of(target: &str, flags: &str) -> Option<u16> {
 }
 
 /// Why a `RewriteRule` with these flags was not converted.
-fn unsaid(flags: &str) -> &'static str {
+fn why_not_converted(flags: &str) -> &'static str {
     let has = |name: &str| {
         let mut names = flags.split(',').map(|flag| flag.split('=').next());
         names.any(|it| it == Some(name))
@@ -727,11 +731,11 @@ fn unsaid(flags: &str) -> &'static str {
 }
 
 /// Reports a `RewriteRule`, with its conditions, as mapped or as not converted.
-fn finish(id: Id, conditions: &[&Directive], flags: &str, is_mapped: bool, ledger: &mut Ledger) {
+fn report(id: Id, conditions: &[&Directive], flags: &str, is_mapped: bool, ledger: &mut Ledger) {
     if is_mapped {
         ledger.mapped(id);
     } else {
-        ledger.unmapped(id, unsaid(flags));
+        ledger.unmapped(id, why_not_converted(flags));
     }
     conditions.iter().for_each(|it| ledger.part(it.id, id));
 }

@@ -12,7 +12,8 @@ use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Fields, Plan, Rule, Settings, SharedSettings};
 use crate::toml_text::quoted;
 
-/// Applies a section to the rules for its paths.
+/// Applies a section to the rules for its paths, and reports it. If the paths cannot be expressed exactly, only what is
+/// safe for other paths is applied ([`SectionLayer::blur`]).
 pub(crate) fn overlay(
     section: &Directive,
     rules: &mut Vec<Rule>,
@@ -28,22 +29,7 @@ pub(crate) fn overlay(
         }
         _ => return overlay_other(section, rules, ledger),
     };
-    let inner = section.inside();
-    ledger.begin();
-    let mut layer = SectionLayer {
-        change: of_section(inner, ledger),
-        guards: guards(inner, ledger),
-        answer: answer(inner, plan, ledger),
-    };
-    // To find out what the rules do takes long, so it is done only if it matters.
-    let place_use = if judge::depends(inner, ledger) {
-        use_by(rules, &matchers)
-    } else {
-        PlaceUse::default()
-    };
-    let judged = place_use.judge(inner, ledger);
-    ledger.end();
-    layer.guards.add(judged);
+    let mut layer = SectionLayer::read(section.inside(), &matchers, rules, plan, ledger);
     if is_exact {
         ledger.mapped(section.id);
     } else {
@@ -68,7 +54,9 @@ pub(crate) fn overlay(
         is_inexact |= layer.lay(matcher, &place, rules);
     }
     if is_inexact {
-        ledger.address_guards.void(access::addresses(inner));
+        ledger
+            .address_guards
+            .void(access::addresses(section.inside()));
     }
 }
 
@@ -146,6 +134,31 @@ struct SectionLayer {
 }
 
 impl SectionLayer {
+    /// Reads the directives of a section for these paths, and judges its place. `rules` tell what the place does.
+    fn read(
+        inner: &[Directive],
+        matchers: &[Matcher],
+        rules: &[Rule],
+        plan: &mut Plan,
+        ledger: &mut Ledger,
+    ) -> Self {
+        ledger.begin();
+        let mut layer = Self {
+            change: of_section(inner, ledger),
+            guards: guards(inner, ledger),
+            answer: answer(inner, plan, ledger),
+        };
+        // To find out what the rules do takes long, so it is done only if it matters.
+        let place_use = if judge::depends(inner, ledger) {
+            use_by(rules, matchers)
+        } else {
+            PlaceUse::default()
+        };
+        layer.guards.add(place_use.judge(inner, ledger));
+        ledger.end();
+        layer
+    }
+
     /// Whether the section changes no rule, for instance because it only forwards requests.
     fn is_nothing(&self) -> bool {
         !self.guards.is_some() && self.answer.is_none() && self.change == SharedSettings::default()
@@ -157,6 +170,8 @@ impl SectionLayer {
         let has_answer = self.answer.take().is_some();
         let has_guarding_settings = has_guard(&self.change);
         self.change = vague(&self.change);
+        // A `Require` that lets in all would open other paths. Any other becomes unknown access, which a later section
+        // can replace, unlike `is_strange`. It is taken out, so that `closes` does not count it.
         let authz = match self.guards.authz.take() {
             None | Some(Access::Open) => None,
             Some(_) => Some(Access::Unsaid),
@@ -202,8 +217,8 @@ impl SectionLayer {
     /// Applies the section to all rules. Returns whether some rule has paths that no pattern can divide into those of
     /// the section and others.
     fn lay(&self, matcher: &Matcher, place: &Place, rules: &mut Vec<Rule>) -> bool {
-        if let Some((at, whole)) = self.whole(matcher, rules) {
-            rules.insert(at, whole);
+        if let Some((at, rule)) = self.single_rule(matcher, rules) {
+            rules.insert(at, rule);
             return false;
         }
         // It comes before the first rule that is not divided.
@@ -236,7 +251,7 @@ impl SectionLayer {
 
     /// One rule for all paths of the section, and its place among the rules. `None` if the rules that decide about
     /// these paths differ after the change, or if patterns can divide the paths of all of them.
-    fn whole(&self, matcher: &Matcher, rules: &[Rule]) -> Option<(usize, Rule)> {
+    fn single_rule(&self, matcher: &Matcher, rules: &[Rule]) -> Option<(usize, Rule)> {
         let mut first: Option<(usize, Rule)> = None;
         let mut has_undivided = false;
         for (index, rule) in rules.iter().enumerate() {
@@ -253,6 +268,7 @@ impl SectionLayer {
                 Some(_) => {}
                 None => first = Some((index, changed)),
             }
+            // No request for these paths reaches a later rule. Where patterns divide all rules, `lay` does it.
             if is_last {
                 return first.filter(|_| has_undivided);
             }
@@ -291,6 +307,7 @@ fn guards(inner: &[Directive], ledger: &mut Ledger) -> Guards {
     let were_known = guards.joined() != Access::Unsaid;
     for directive in inner {
         let name = directive.name.as_str();
+        // `access` reads sections such as `<RequireAny>` and `<Limit>`.
         let is_guard = name.starts_with("require") || access::is_limit(name);
         let is_section = directive.inner.is_some() && !is_guard;
         if is_section {
@@ -465,19 +482,8 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
             settled.push(rule);
             continue;
         }
-        let settings = &mut *rule.settings;
-        let authz = std::mem::take(&mut settings.access);
-        let compat = std::mem::take(&mut settings.compat);
-        let methods = std::mem::take(&mut settings.methods);
-        let is_strange = std::mem::take(&mut settings.is_strange);
-        let tls_only = std::mem::take(&mut settings.tls_only);
-        // If `access` alone is already unknown, its address guards are void already.
-        let were_known = authz != Access::Unsaid || compat != Access::Open;
-        let joined = access::both(authz, access::both(compat, methods));
-        settings.access = access::if_strange(is_strange, joined);
-        if were_known && settings.access == Access::Unsaid {
-            ledger.address_guards.void_all();
-        }
+        let tls_only = std::mem::take(&mut rule.settings.tls_only);
+        join_guards(&mut rule.settings, ledger);
         if tls_only && rule.scheme != Some(Scheme::Https) {
             let mut over_http = rule.clone();
             over_http.scheme = Some(Scheme::Http);
@@ -488,6 +494,22 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
         settled.push(rule);
     }
     *rules = settled.into_iter().flat_map(by_methods).collect();
+}
+
+/// Joins all guards of a rule in `access`. The others get their defaults: they are only for the time in which sections
+/// are applied.
+fn join_guards(settings: &mut Settings, ledger: &mut Ledger) {
+    let authz = std::mem::take(&mut settings.access);
+    let compat = std::mem::take(&mut settings.compat);
+    let methods = std::mem::take(&mut settings.methods);
+    let is_strange = std::mem::take(&mut settings.is_strange);
+    // If `access` alone is already unknown, its address guards are void already.
+    let were_known = authz != Access::Unsaid || compat != Access::Open;
+    let joined = access::both(authz, access::both(compat, methods));
+    settings.access = access::if_strange(is_strange, joined);
+    if were_known && settings.access == Access::Unsaid {
+        ledger.address_guards.void_all();
+    }
 }
 
 /// Divides a rule that lets in only some methods: into one for the methods that it names, and one for all others.

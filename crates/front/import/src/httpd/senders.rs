@@ -69,7 +69,8 @@ impl SenderScope {
     }
 }
 
-/// Reads the directives of one server or virtual host.
+/// Reads the directives of one server or virtual host. Those that change nothing here are reported as mapped; the
+/// others are in `ids`, for [`read`] to report.
 fn scope(directives: &[Directive], ledger: &mut Ledger) -> SenderScope {
     let mut scope = SenderScope {
         is_plain: true,

@@ -35,6 +35,7 @@ impl Expansion<'_> {
         self.nodes(nodes, text, true)
     }
 
+    /// The directives that nodes of a file stand for. If they are not in force, they only enter the ledger, as dropped.
     fn nodes(
         &mut self,
         nodes: Vec<Node>,
@@ -143,7 +144,8 @@ impl Expansion<'_> {
         Some(holds != is_negated)
     }
 
-    /// The directives of the files that an `Include` names.
+    /// Adds the directives of the files that an `Include` names. If there is none, adds one that closes the place,
+    /// unless it is known that nothing is missing there.
     fn include(
         &mut self,
         pattern: &str,
@@ -164,6 +166,7 @@ impl Expansion<'_> {
                 found.push(Directive::missing(pattern, id, self.ledger));
             }
         }
+        // The paths are those that exist.
         for path in paths {
             let included = self.budget.read(self.files, &path)?;
             self.depth += 1;
@@ -210,7 +213,7 @@ impl Expansion<'_> {
     fn filled(&mut self, word: &str, id: Id) -> String {
         let mut text = word.to_owned();
         for _ in 0..VARIABLES_MAX {
-            // `{{name}}` is a placeholder of a template.
+            // `{{name}}` is a placeholder of a template. The opening that comes first in the text is filled first.
             let openings = ["${", "{{"].into_iter();
             let first = openings
                 .filter_map(|opening| Some((text.find(opening)?, opening)))

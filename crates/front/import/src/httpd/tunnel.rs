@@ -34,7 +34,8 @@ pub(crate) fn open_tunnels(
 }
 
 impl TunnelRule {
-    /// Sets `upgrade` on those rules that forward to the same backend with the same paths.
+    /// Sets `upgrade` on those rules that forward to the same backend with the same paths. Reports the rule as lost if
+    /// there are none, or if another rule gets some of its paths.
     fn open(&self, rules: &mut [Rule], plan: &Plan, ledger: &mut Ledger) {
         let mut has_tunnel = false;
         let mut misses_some = false;

@@ -6,13 +6,12 @@ use crate::ledger::Ledger;
 /// Drops such directives, also inside of sections, unless a reader has handled them.
 pub(crate) fn drop_all(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
-        let is_it = |it: &&(&str, &[&str], &str)| {
-            let has_value =
-                it.1.iter()
-                    .any(|value| directive.word(0).eq_ignore_ascii_case(value));
-            it.0 == directive.name && has_value && directive.words.len() == 1
+        let is_usual = |(name, values, _): &&(&str, &[&str], &str)| {
+            let mut values = values.iter();
+            let has_value = values.any(|value| directive.word(0).eq_ignore_ascii_case(value));
+            *name == directive.name && has_value && directive.words.len() == 1
         };
-        if let Some((_, _, reason)) = USUAL.iter().find(is_it) {
+        if let Some((_, _, reason)) = USUAL.iter().find(is_usual) {
             ledger.dropped_if_open(directive.id, reason);
         }
         let variables = directive.words.get(2..).unwrap_or_default();

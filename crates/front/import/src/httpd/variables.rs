@@ -7,7 +7,8 @@ use crate::ledger::Ledger;
 use crate::matcher::Matcher;
 use crate::plan::{Action, Rule};
 
-/// Rules for the paths whose requests a module leaves to others because this variable is set outside of sections.
+/// Rules for the paths whose requests a module leaves to others because this variable is set outside of sections: they
+/// have [`Action::Files`], or are closed if it is not known for which requests the variable is set.
 pub(super) fn declining(site: Site<'_>, variable: &str, ledger: &mut Ledger) -> Vec<Rule> {
     let mut rules = Vec::new();
     for directive in site.all().filter(|it| sets(it, variable)) {

@@ -334,7 +334,7 @@ impl Listens<'_> {
             depth.into_iter().for_each(|it| ledger.mapped(it.id));
             return ledger.lost(verify.id, UNVERIFIED);
         }
-        let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::may_have);
+        let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::accepts_fewer_than);
         match depth {
             Some(depth) if is_deep(depth) => ledger.dropped(depth.id, LONGEST),
             _ => ledger.risk(depth.unwrap_or(verify).id, DEEPER),

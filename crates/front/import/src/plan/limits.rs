@@ -17,7 +17,8 @@ pub(crate) struct ZoneLimit {
 pub(crate) struct Limits(Vec<(String, ZoneLimit)>);
 
 impl Limits {
-    /// The name of a limit, which is added if it is new; and whether its zone is used with other keys elsewhere.
+    /// Adds a limit if it is new. Returns its name in the file, and whether its zone also has a limit with other keys,
+    /// so that requests which the source counts together are counted apart.
     pub(crate) fn enter(&mut self, limit: ZoneLimit) -> (String, bool) {
         let has_others = |it: &(String, ZoneLimit)| it.1.zone == limit.zone && it.1 != limit;
         let is_apart = self.0.iter().any(has_others);

@@ -3,7 +3,8 @@
 use super::{Plan, Upstream};
 
 impl Plan {
-    /// The index of an upstream whose requests these upstreams share.
+    /// The index of an upstream whose requests these upstreams share by their weights. If only one shares them, it is
+    /// the index of that one.
     pub(crate) fn shared(&mut self, shares: Vec<(usize, u32)>) -> usize {
         let mut joined: Vec<(usize, u32)> = Vec::new();
         for (upstream, weight) in shares {
