@@ -12,7 +12,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads the experiment of this project called `name`, or the experiment's file at that path, in
-/// the form `form`; `true` is the short form.
+/// the form `form`; `true` is the short form. Published forms exist only for names.
 ///
 /// # Errors
 /// There is no such experiment or file, or its contents are not valid; the report has all faults.
@@ -58,7 +58,8 @@ fn published(name: &str, form: Form) -> Result<Experiment, Report> {
 #[must_use]
 pub fn demo() -> Experiment {
     let text = include_str!("../experiments/demo.toml");
-    Experiment::read("demo.toml", text, false).expect("it is without fault")
+    let is_quick = false;
+    Experiment::read("demo.toml", text, is_quick).expect("it is without fault")
 }
 
 /// The names and files of the experiments.

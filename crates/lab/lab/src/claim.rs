@@ -188,6 +188,7 @@ impl Claim {
     /// source is about.
     fn contender(&self, case: &Case, p: f64, subject: Option<&Levels>) -> Contender<'_> {
         let mut each = case.each.iter();
+        // A case without levels of its own is about the subject, too.
         let is_of_subject =
             each.all(|(name, level)| subject.and_then(|levels| levels.get(name)) == Some(level));
         Contender {
@@ -294,9 +295,9 @@ impl<'a> CaseEstimate<'a> {
         }
     }
 
-    /// Notes how many runs each cell has lost, and adds the gate on that. `runs` has all runs of the pass, void ones
-    /// included.
-    fn survive(&mut self, experiment: &Experiment, runs: &[&Run]) {
+    /// Sets `survivors`: how many runs each cell has lost. Adds the gate on them if it fires. `runs` has all runs of
+    /// the pass, void ones included.
+    fn count_survivors(&mut self, experiment: &Experiment, runs: &[&Run]) {
         self.survivors = survivors::of_case(experiment, &self.claim.measure, self.case, runs);
         // This gate is the first, since lost runs can make other gates fire by chance.
         if let Some(fired) = survivors::check(self.claim, &self.survivors) {
@@ -443,7 +444,7 @@ impl<'a> Passes<'a> {
         let (pass, screen_remark) = self.of_case(case);
         let mut estimate = CaseEstimate::of(experiment, start_spans, claim, case, pass);
         estimate.gates.extend(screen_remark);
-        estimate.survive(experiment, &pass.all);
+        estimate.count_survivors(experiment, &pass.all);
         estimate
     }
 

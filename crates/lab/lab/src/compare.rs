@@ -9,7 +9,7 @@ use catamaran_stats::{Share, fisher, rank};
 
 use crate::claim::{LEVEL, Outcome, hold_by_measure, number};
 use crate::experiment::label;
-use crate::gate::of;
+use crate::gate::part_of;
 use crate::measure::{Better, Measure};
 use crate::result::{CellResult, ResultDocument};
 
@@ -269,8 +269,8 @@ fn survivors(before: &ResultDocument, after: &ResultDocument) -> Vec<RatioChange
                 what: format!("{label}: void runs"),
                 fate: Fate::NoVerdict(format!(
                     "{} in A, {} in B: only the survivors are compared",
-                    of(before.part, before.whole),
-                    of(after.part, after.whole)
+                    part_of(before.part, before.whole),
+                    part_of(after.part, after.whole)
                 )),
             });
         }

@@ -214,6 +214,7 @@ fn demand(experiment: &Experiment) -> Result<LoadDemand, Report> {
 fn addresses(experiment: &Experiment, cell: &Levels) -> Result<Addresses, Report> {
     let mut addresses = Addresses::new();
     for number in 0..experiment.servers() {
+        // It adds the addresses of this server.
         check_server(experiment, cell, number, &mut addresses)?;
     }
     Ok(addresses)
@@ -226,21 +227,11 @@ fn needs_of_servers(experiment: &Experiment, programs: &Programs) -> Result<Vec<
     for cell in &experiment.cells {
         let mut addresses = Addresses::new();
         for number in 0..experiment.servers() {
-            let server = check_server(experiment, cell, number, &mut addresses)?;
-            let Some(PreparedServer {
-                target, settings, ..
-            }) = server
-            else {
+            // The cell may do without the server.
+            let Some(server) = check_server(experiment, cell, number, &mut addresses)? else {
                 continue;
             };
-            let port = |name: String| (name, ([127, 0, 0, 1], 1).into());
-            let ports: Vec<_> = target.ports(&settings)?.into_iter().map(port).collect();
-            let place = Place {
-                directory: Path::new("/"),
-                ports: &ports,
-                programs,
-            };
-            for need in target.render(&settings, &place)?.needs {
+            for need in needs_of_server(&server, programs)? {
                 if known.insert((need.package.clone(), need.proof.clone())) {
                     needed.push(need);
                 }
@@ -248,6 +239,22 @@ fn needs_of_servers(experiment: &Experiment, programs: &Programs) -> Result<Vec<
         }
     }
     Ok(needed)
+}
+
+/// The packages and programs that a server needs. Rendering it tells them, and writes nothing, so that the directory
+/// and the ports can be made up.
+fn needs_of_server(server: &PreparedServer, programs: &Programs) -> Result<Vec<Need>, Report> {
+    let PreparedServer {
+        target, settings, ..
+    } = server;
+    let port = |name: String| (name, ([127, 0, 0, 1], 1).into());
+    let ports: Vec<_> = target.ports(settings)?.into_iter().map(port).collect();
+    let place = Place {
+        directory: Path::new("/"),
+        ports: &ports,
+        programs,
+    };
+    Ok(target.render(settings, &place)?.needs)
 }
 
 /// Open files besides connections: listeners, logs, libraries, and those of a language's runtime.

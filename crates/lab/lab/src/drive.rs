@@ -245,7 +245,8 @@ impl Driver {
         bench::as_ab(self, stage, &load, run, stop)
     }
 
-    /// The programs of a cell's servers; the cell decides which `catamaran` it is.
+    /// The programs of a cell's servers. Our own is the older build in a cell with the level `old` of the factor
+    /// `binary`.
     fn programs_of(&self, levels: &Levels) -> Programs {
         let build = levels.get(BINARY).map(ToString::to_string);
         let catamaran = match &self.against {
@@ -310,12 +311,13 @@ impl Scene<'_> {
     ) -> Result<(Run, RunFiles), DriveFault> {
         let load = self.experiment.load(self.levels, &stage.addresses)?;
         // Published runs come before the warm-up, since they were made on servers just started.
-        let mut repeated = again::first(self, stage, &load)?;
+        let mut repeated = again::on_new_servers(self, stage, &load)?;
         let warm_up = warm::warm(self.driver, stage, &load, self.stop)?;
         repeated.run_warm(self, stage, &load)?;
         // The crowd stays connected during the spans.
         let (crowd, held) = self.crowd(stage, &load)?;
         let spans = self.spans(stage, &load)?;
+        // The responses of the first second are a measure only of virtual machines that were just started.
         let is_first_second_cold = stage.is_fresh && !self.experiment.measure.jvm.is_empty();
         let around = Surroundings {
             lost: crowd.map(CrowdProcess::end).and_then(lost),
@@ -349,7 +351,8 @@ impl Scene<'_> {
             strace: None,
         };
         if is_apart {
-            spans.counted_apart = Some(self.measure(stage, load, true)?);
+            let is_counting = true;
+            spans.counted_apart = Some(self.measure(stage, load, is_counting)?);
         }
         if spans.counting().spent.lacks_calls() {
             spans.strace = Some(by_strace::count(*self, stage, load)?);

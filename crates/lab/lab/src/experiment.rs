@@ -379,6 +379,7 @@ impl Experiment {
         });
         // The control is a cell of the old build.
         self.control += count;
+        // Both passes of a screen have the same cells of both builds.
         if let Some(screen) = &mut self.screen {
             for cells in [&mut screen.cells, &mut screen.then] {
                 let of_old: Vec<usize> = cells.iter().map(|cell| cell + count).collect();

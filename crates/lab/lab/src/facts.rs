@@ -262,6 +262,7 @@ impl Facts {
             rate: Some(document.throughput.requests_per_s),
             latency_ms: (total.count > 0).then(|| LatencyFacts {
                 mean: ms(total.mean_us),
+                // The report has whole microseconds.
                 rounding: 0.001,
                 stddev: Some(ms(total.stddev_us)),
                 median: Some(ms(total.p50_us)),
@@ -289,13 +290,15 @@ impl Facts {
         let failed = figures.failed.unwrap_or(0);
         let lengths = mean_lengths(figures);
         let mut statuses = figures.statuses.clone();
+        // All are 2xx, which `successes_as_one` counts as 200.
         if figures.non_2xx == Some(0) && statuses.is_empty() {
             statuses.insert(200, completed);
         }
         Self {
             expect: Expect {
-                // A server that closes a connection after some requests still keeps a part of them.
-                kept: figures.kept.filter(|kept| *kept == 0).map(|_| true),
+                // With keep-alive, some connections must be kept; not all, since a server may close one after some
+                // requests.
+                kept: (figures.kept == Some(0)).then_some(true),
                 kept_requests_max: 0,
                 status: Some(200),
                 body_bytes: None,
@@ -369,8 +372,10 @@ fn mean_lengths(figures: &TextFigures) -> Option<MeanLengths> {
     let bodies = figures.body_bytes? as f64;
     // Bytes of requests in flight at the end are counted, but not their requests.
     let in_flight = figures.clients.unwrap_or(0) as f64;
+    // If all bodies have one length, their sum tells how many responses there were.
     let by_length = length_of_each(figures).map(|length| bodies / length as f64);
     let possible = completed..=completed + in_flight;
+    // By so much the mean is wrong if the heads of all requests in flight were counted.
     let error_max = heads * in_flight / (completed * completed);
     let responses = match by_length {
         Some(responses) if possible.contains(&responses) => responses,
@@ -401,8 +406,8 @@ pub(crate) const RARE: f64 = 0.01;
 mod tests {
     use super::*;
 
-    /// The kept answers of a run of ten clients with 1,650 answers that all said keep-alive, if `opened` connections were
-    /// opened and `warm_up` requests came before.
+    /// The kept answers of a run of ten clients with 1,650 answers that all said keep-alive, if `opened` connections
+    /// were opened and `warm_up` requests came before.
     fn kept_of(opened: u64, warm_up: u64) -> u64 {
         let mut document = Report {
             concurrency: 10,

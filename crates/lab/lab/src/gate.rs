@@ -5,8 +5,8 @@
 //! claims are in `claim/gates`, those on published rows in `judge/rows`, those on texts in `judge`. A fact that is not
 //! known is `None`, and no gate fires on it. So the same gates judge our own runs and the texts of other tools.
 //!
-//! To add a gate, write a record and a function in one of these files, a row in the table of docs/lab.md, and a case that
-//! fires it, where CONTRIBUTING.md says for its kind.
+//! To add a gate, write a record and a function in one of these files, a row in the table of docs/lab.md, and a case
+//! that fires it, where CONTRIBUTING.md says for its kind.
 
 mod counts;
 mod load;
@@ -150,7 +150,7 @@ impl GateFinding {
 }
 
 /// `part` of `whole` as text, with commas between thousands.
-pub(crate) fn of(part: u64, whole: u64) -> String {
+pub(crate) fn part_of(part: u64, whole: u64) -> String {
     format!("{} of {}", show_count(part), show_count(whole))
 }
 

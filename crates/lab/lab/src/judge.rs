@@ -112,6 +112,7 @@ impl Source {
     /// Reads a text: a report of `bench --json`, or one with runs of other tools. A report that occurs twice is read
     /// once.
     fn read(name: &str, text: &str) -> Result<Self, JudgeFault> {
+        // A mark of the byte order, which some editors write first.
         let text = text.trim_start_matches('\u{feff}');
         let blocks = published::blocks(text);
         if text.trim_start().starts_with('{') && blocks.is_empty() {
@@ -127,7 +128,15 @@ impl Source {
             let name = name.to_owned();
             return Err(JudgeFault::Text { name, fault });
         }
+        Ok(Self {
+            runs: Self::runs_of_blocks(name, &blocks),
+        })
+    }
+
+    /// The runs of a text, without those that occur again after their first place.
+    fn runs_of_blocks(name: &str, blocks: &[published::Block]) -> Vec<TextRun> {
         let mut runs: Vec<TextRun> = Vec::new();
+        // With several different runs, each is named by its line.
         let is_page = blocks
             .iter()
             .any(|block| block.content != blocks[0].content);
@@ -152,7 +161,7 @@ impl Source {
             }
             runs.push(run);
         }
-        Ok(Self { runs })
+        runs
     }
 
     /// The runs that can be compared: those with facts.
@@ -221,6 +230,7 @@ impl TextRun {
 
     fn of_document(name: String, document: &Report) -> Self {
         let mut facts = Facts::of_document(document);
+        // A report does not tell which status was wanted.
         facts.expect.status = Some(200);
         facts.statuses = successes_as_one(facts.statuses);
         let length = facts.body_bytes.map(AnswerLength::Body);
@@ -409,6 +419,7 @@ impl TextRun {
     /// A sentence that the responses' lengths differ because only one server sends a `Server` field; `None` if that
     /// does not explain the difference.
     fn server_line(&self, other: &Self) -> Option<String> {
+        // A server with an empty name sends no such field.
         let (sender, name) = match (self.software.as_deref()?, other.software.as_deref()?) {
             ("", name) if !name.is_empty() => (other, name),
             (name, "") => (self, name),

@@ -43,6 +43,7 @@ struct NmonFile<'a> {
 }
 
 impl NmonFile<'_> {
+    /// Writes a line with a column for each word.
     fn line(&mut self, words: &[String]) {
         // A comma would begin a new column.
         let columns: Vec<String> = words.iter().map(|word| word.replace(',', ";")).collect();
@@ -100,7 +101,7 @@ impl NmonFile<'_> {
         };
         section("CPU_ALL", cpu(before, after));
         section("MEM", memory(after));
-        section("PROC", vec![NOT_SAMPLED; 8]);
+        section("PROC", vec![NOT_SAMPLED; PROC.split(',').count()]);
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         let count = |count: u64| count as f64;
         let network = |counters: fn(&Interface) -> [u64; 2], unit: fn(u64) -> f64| {
@@ -121,6 +122,7 @@ impl NmonFile<'_> {
             let share = format!("{:.1}", used / span * 100.0);
             let pid = (number + 1).to_string();
             let mut words = vec!["TOP".to_owned(), pid, mark.clone(), share];
+            // The nine columns from `%Usr` to `MajorFault`.
             words.extend(std::iter::repeat_n(format!("{NOT_SAMPLED}"), 9));
             words.push(name.clone());
             self.line(&words);
@@ -131,7 +133,8 @@ impl NmonFile<'_> {
 /// The machine's memory in MiB, in the order of [`MEM`].
 fn memory(sample: &Sample) -> Vec<f64> {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let mut values = vec![NOT_SAMPLED; 12];
+    let mut values = vec![NOT_SAMPLED; MEM.split(',').count()];
+    // The columns `memtotal`, `memfree`, `cached` and `slab`.
     values[0] = mib(sample.memory.total);
     values[4] = mib(sample.memory.free);
     values[9] = mib(sample.memory.cached);
@@ -165,7 +168,8 @@ fn cpu(before: &Sample, after: &Sample) -> Vec<f64> {
     ]
 }
 
-/// The increase of counters per second, by name and kind; the kinds in the order of the head.
+/// The increase of counters in each second of `span`, as `unit` converts it: for each device, in the order of names,
+/// the counters that `counters` reads from it.
 fn rates<T, const N: usize>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,

@@ -42,12 +42,14 @@ pub fn plan(experiment: &Experiment, from: usize) -> Plan {
         // A first round without spans at shares finds the capacity of which they are shares.
         if !experiment.shares().is_empty() {
             let cells = screen::cells(experiment, 0, &[]);
-            plan.add(experiment, &cells, &mut Vec::new(), &spans, 0);
+            let (mut no_servers, no_shares) = (Vec::new(), 0);
+            plan.add(experiment, &cells, &mut no_servers, &spans, no_shares);
         }
     }
     let mut started = Vec::new();
     let shares = experiment.shares().len() as u32;
     for round in from..experiment.rounds_in_all() {
+        // Without runs it is open which levels survive a screen, but not how many.
         let cells = screen::cells(experiment, round, &[]);
         plan.runs += cells.len();
         if !experiment.is_never_restarted() {
@@ -105,6 +107,7 @@ impl Span {
             main,
             time: load.time,
             warm: load.warm,
+            // The servers are warmed up once more when the crowd is connected.
             crowd: load.crowd.map_or(Duration::ZERO, |_| load.warm.0),
             fresh: (virtual_machines > 0).then_some((JAVA * virtual_machines, load.first_warm)),
         })
@@ -113,7 +116,7 @@ impl Span {
 
 impl Plan {
     /// Adds a round of `cells`, with `shares` spans at shares of the capacity. `started` has the nested levels whose
-    /// servers run already.
+    /// servers run already; those that this round starts are added to it.
     fn add<'a>(
         &mut self,
         experiment: &'a Experiment,
@@ -147,6 +150,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cells, runs, .. } = self;
         write!(f, "{cells} cells, {runs} runs, about {}", words(self.least))?;
+        // Below 10 %, both times look alike.
         if self.most > self.least + self.least / 10 {
             write!(
                 f,

@@ -178,6 +178,7 @@ impl FigureSheet {
         programs: &Programs,
         server: &Process,
     ) -> Result<TextFigures, ReproduceFault> {
+        // Without the software the path is empty, and running it fails with a message.
         let folder = programs.get(&self.software);
         let ab = folder.map(|folder| folder.join("bin/ab"));
         let program = ab.unwrap_or_default().display().to_string();

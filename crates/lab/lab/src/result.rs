@@ -279,11 +279,12 @@ impl ResultDocument {
     /// Applies today's rules to the result: evaluates claims of an older version again, and renews
     /// the remarks on published figures and the answer. `experiment` is the result's own.
     pub(crate) fn by_todays_rules(mut self, experiment: &Experiment) -> Self {
-        // Claims of an older rule do not say how many their question has.
+        // Claims of an older rule do not say how many their question has, so that the number is 0.
         if self.claims.iter().any(|claim| claim.question == 0) {
             self.claims = self.claims_again(experiment);
         }
         if self.starts.is_empty() {
+            // Without runs, starts are those that the experiment's file plans.
             self.starts = of_rounds(experiment, self.rounds, &[]);
         }
         for outcome in &mut self.claims {
@@ -366,28 +367,7 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
     let mut names: Vec<&String> = valid.iter().flat_map(|run| run.measures.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let measure = |name: &String| {
-        let (mut rounds, mut values) = (Vec::new(), Vec::new());
-        for run in &valid {
-            if let Some(value) = run.measures.get(name) {
-                rounds.push(run.round);
-                values.push(*value);
-            }
-        }
-        let spread = Spread::of(&values)?;
-        let result = MeasureResult {
-            unit: Measure::parse(name)
-                .map_or("", |measure| measure.unit())
-                .to_owned(),
-            median: spread.median,
-            min: spread.min,
-            max: spread.max,
-            stddev: (values.len() > 1).then_some(spread.stddev),
-            values,
-            rounds,
-        };
-        Some((name.clone(), result))
-    };
+    let measure = |name: &String| Some((name.clone(), measure_result(name, &valid)?));
     let latencies = valid.iter().filter_map(|run| run.facts.latency_ms);
     let screened = of_cell().all(|run| run.round < experiment.screened()) && !valid.is_empty();
     let mut label = experiment.label(cell);
@@ -408,6 +388,29 @@ fn cell_result(experiment: &Experiment, cell: usize, runs: &[Run]) -> CellResult
         stddev_ms: deviation(&valid),
         by_second: by_second(&valid),
     }
+}
+
+/// The values of the measure `name` in the runs that have it; `None` if none has.
+fn measure_result(name: &str, runs: &[&Run]) -> Option<MeasureResult> {
+    let (mut rounds, mut values) = (Vec::new(), Vec::new());
+    for run in runs {
+        if let Some(value) = run.measures.get(name) {
+            rounds.push(run.round);
+            values.push(*value);
+        }
+    }
+    let spread = Spread::of(&values)?;
+    Some(MeasureResult {
+        unit: Measure::parse(name)
+            .map_or("", |measure| measure.unit())
+            .to_owned(),
+        median: spread.median,
+        min: spread.min,
+        max: spread.max,
+        stddev: (values.len() > 1).then_some(spread.stddev),
+        values,
+        rounds,
+    })
 }
 
 /// The standard deviation of the latencies of all requests of all runs; `None` if a run does not have it.
@@ -477,6 +480,7 @@ fn gates(experiment: &Experiment, runs: &[Run]) -> Vec<GateResult> {
             });
         }
     }
+    // Effects are declared from the strongest to the weakest.
     gates.sort_by_key(|gate| gate.effect as u8);
     gates
 }

@@ -115,6 +115,7 @@ pub fn run(
     let rounds_done = request.done.iter().map(|run| run.round + 1).max();
     let mut round = rounds_done.unwrap_or(0);
     let mut maker = RoundMaker {
+        // Only the first runs of a result are counted.
         unserved: request.done.is_empty().then_some(0),
         made: request.done,
         capacity: request.capacity,
@@ -214,11 +215,7 @@ impl RoundMaker<'_> {
         runs.retain(|run| !run.is_every_round);
         let is_stored = |run: &&&OriginalRun| self.published.contains(&run.name);
         let stored = runs.iter().take_while(is_stored).count();
-        let mut first = stored;
-        // A run that continues with the servers of another one needs that one to be made again, even if it is stored.
-        while runs.get(first).is_some_and(|run| run.is_again) && first > 0 {
-            first -= 1;
-        }
+        let first = first_to_publish(&runs, stored);
         for (number, run) in runs.into_iter().enumerate().skip(first) {
             if !run.is_again {
                 self.stages.clear();
@@ -249,8 +246,8 @@ impl RoundMaker<'_> {
         Ok(true)
     }
 
-    /// Measures the capacity of each cell, if loads at shares of it are needed. Returns `false` if
-    /// a signal has asked for the end.
+    /// Measures the capacity, and stores it, if loads at shares of it are needed: for each number of clients, the
+    /// throughput of the slowest cell that serves. Returns `false` if a signal has asked for the end.
     fn calibrate(&mut self) -> Result<bool, RoundsFault> {
         if self.experiment.shares().is_empty() || !self.capacity.is_empty() {
             return Ok(true);
@@ -259,7 +256,10 @@ impl RoundMaker<'_> {
         for cell in 0..cells {
             for _ in 0..ATTEMPTS {
                 (self.tell)(Event::Calibrates { cell, cells });
-                let Some((run, _)) = self.once(RunKey { cell, round: 0 }, 0, 0)? else {
+                // Such a run is not stored, so that its place and its attempt do not matter.
+                let (place, attempt) = (0, 0);
+                let at = RunKey { cell, round: 0 };
+                let Some((run, _)) = self.once(at, place, attempt)? else {
                     return Ok(false);
                 };
                 (self.tell)(Event::Ended(&run));
@@ -432,6 +432,16 @@ impl RoundMaker<'_> {
             }
         }
     }
+}
+
+/// The number of the published run with which making them begins, if the first `stored` of `runs` are stored. A run
+/// that continues with the servers of another one needs that one to be made again, even if it is stored.
+fn first_to_publish(runs: &[&OriginalRun], stored: usize) -> usize {
+    let mut first = stored;
+    while first > 0 && runs.get(first).is_some_and(|run| run.is_again) {
+        first -= 1;
+    }
+    first
 }
 
 /// The gate that makes a run void because of this fault. Returns the fault itself if it is not one of a server, or if

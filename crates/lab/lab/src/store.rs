@@ -331,7 +331,8 @@ pub fn open_result_file(path: &Path) -> Result<(Store, ResultDocument), StoreFau
     Ok((store, result))
 }
 
-/// The experiment of a result, in the result's form and with the modules that its levels name.
+/// The experiment of a result, in the result's form: that of `experiment.toml` in `directory`, else ours of this name.
+/// It has all modules if the result has levels that need one, else none.
 fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment, StoreFault> {
     let file = directory.join(EXPERIMENT);
     let has_file = file.exists();

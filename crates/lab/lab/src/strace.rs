@@ -134,6 +134,7 @@ fn of_server(text: &mut String, server: &str, trace: &Trace) {
         id_and_name(processes[0]).trim_end(),
         table(&processes[0].calls)
     );
+    // The busiest process is one of those that are listed.
     let (listed, others) = processes[1..].split_at(count.min(LISTED) - 1);
     for process in listed {
         let CallRow { calls, errors, .. } = total(&process.calls);
@@ -183,11 +184,13 @@ pub fn table(rows: &CallTable) -> String {
 
 /// A line of a table; `total_s` is the time of all calls, if times were taken.
 fn line(row: &CallRow, name: &str, total_s: Option<f64>) -> String {
-    let (mut share, mut seconds, mut micros) = ["-"; 3].map(str::to_owned).into();
+    // Without times, these columns have a dash.
+    let [mut share, mut seconds, mut micros] = ["-"; 3].map(str::to_owned);
     if let (Some(row_s), Some(total_s)) = (row.seconds, total_s) {
         let part = if total_s > 0.0 { row_s / total_s } else { 0.0 };
         share = format!("{:.2}", part * 100.0);
         seconds = format!("{row_s:.6}");
+        // strace cuts off the digits after the point.
         micros = format!("{:.0}", (row_s * 1e6 / row.calls.max(1) as f64).floor());
     }
     // strace leaves the column empty if no call failed.

@@ -142,9 +142,10 @@ pub fn run(
     };
     let start = now();
     if request.is_driven {
-        live(driver, stage, experiment, levels, &answers, |faults| {
-            watch.wait(start, faults)
-        })??;
+        let wait = |faults: &Receiver<DriveFault>| watch.wait(start, faults);
+        // First the faults by which loads could not be started, then those by which the tier ended.
+        let end = live(driver, stage, experiment, levels, &answers, wait)?;
+        end?;
     } else {
         // There is no load that could send a fault.
         let (_sender, faults) = sync_channel(0);
@@ -202,6 +203,7 @@ impl Watch<'_> {
         }
     }
 
+    /// The error is that a server has ended by itself.
     fn check_servers(&self) -> Result<(), UpFault> {
         for server in self.servers {
             if let Some(how) = server.process.ended() {

@@ -98,6 +98,7 @@ impl Jars {
         let output = Command::new("mvn")
             .args(["--quiet", "--batch-mode", "--file"])
             .arg(list.path())
+            // All lists use this name for their folder.
             .arg(format!("-Dcontainers={}", folder.display()))
             .arg(self.goal)
             .output()

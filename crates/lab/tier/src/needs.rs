@@ -68,6 +68,7 @@ pub fn install(packages: &[String]) -> Result<(), InstallFault> {
         sudo.args(["-n", "sh"]);
         sudo
     };
+    // The second `sh` is the script's name ($0), so that the packages are its arguments.
     let result: io::Result<_> = command.args(["-c", INSTALL, "sh"]).args(packages).output();
     let output = result.map_err(|error| fault(error.to_string()))?;
     if output.status.success() {
@@ -92,6 +93,7 @@ pub(crate) fn message(missing: &[Need]) -> String {
     }
     for need in missing.iter().filter(|need| need.package.is_none()) {
         let proof = need.proof.display().to_string();
+        // `TargetRenderer::need` leaves the path empty if the caller has not named the program.
         lines.push(match proof.as_str() {
             "" => "the path of a program is not given".to_owned(),
             path => format!("there is no {path}"),

@@ -443,6 +443,7 @@ impl Process {
         let log_before = self.log_bytes().len();
         let is_done = || {
             let log = self.log_bytes();
+            // `None` if the server has cut its log: then nothing in it is known to be new.
             let new = String::from_utf8_lossy(log.get(log_before..)?);
             new.contains(done).then_some(())
         };
@@ -508,6 +509,7 @@ impl Process {
         self.end();
     }
 
+    /// Sends the target's signal, waits for the end as long as the target says, and kills what is left.
     fn end(&mut self) {
         let stop = self.server.stop;
         self.task.signal(stop.signal);

@@ -107,7 +107,7 @@ impl Target {
         };
         let place = path.display().to_string();
         let text = read(path)?;
-        // The file is read once before it is parsed, for the names of its templates.
+        // The file is read once before it is parsed, for the names of its templates. Faults are left to `parse`.
         let Ok(file) = toml::from_str::<File>(&text) else {
             return Self::parse(&place, &text, &[]);
         };
@@ -182,7 +182,9 @@ impl Target {
                 None => default(param.get_ref()),
             };
             match check::value(name, param.get_ref(), &text) {
-                Ok(value) => drop(names.insert(name.clone(), value)),
+                Ok(value) => {
+                    names.insert(name.clone(), value);
+                }
                 Err(what) => report.push(Finding::absence(what)),
             }
         }

@@ -48,6 +48,7 @@ impl Priority {
         match self {
             Self::Inherited => Vec::new(),
             Self::Nice(nice) => vec!["nice".to_owned(), "-n".to_owned(), nice.to_string()],
+            // The lowest real-time priority is above all others that are not real-time.
             Self::First => ["chrt", "--fifo", "1"].map(str::to_owned).to_vec(),
         }
     }

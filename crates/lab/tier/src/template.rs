@@ -44,13 +44,15 @@ pub(crate) fn backend(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
     match scheme {
         "http+unix" | "ajp+unix" if rest.starts_with('/') => {
+            // `http+unix:/PATH` is split into `http` and `unix:/PATH`.
             let scheme = scheme.trim_end_matches("+unix");
             Some((scheme, &url[scheme.len() + 1..]))
         }
         "http" | "ajp" => {
             let address = rest.strip_prefix("//")?;
             let (_, port) = address.rsplit_once(':')?;
-            port.parse::<u16>().ok().map(|_| (scheme, address))
+            let has_port = port.parse::<u16>().is_ok();
+            has_port.then_some((scheme, address))
         }
         _ => None,
     }

@@ -299,6 +299,7 @@ impl Candidate {
     fn unpack(&self, tree: &str, folder: &Path) -> io::Result<bool> {
         match self {
             Self::Clone(clone) => {
+                // In Git's syntax, the object with this checksum if it is a tree.
                 let object = format!("{tree}^{{tree}}");
                 let check = git(clone).args(["cat-file", "-e", &object]).output()?;
                 if !check.status.success() {

@@ -69,6 +69,7 @@ fn claim(experiment: &Experiment, cell: usize, measure: Measure) -> Claim {
         measure,
         level,
         over,
+        // These decide between verdicts, and here only counts whether there is one.
         expect: Expectation::Same,
         margin: 0.0,
         published: Vec::new(),

@@ -19,6 +19,7 @@ use crate::run::Run;
 pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let rounds = rounds_with_thirds(subject);
     let samples = CHANGES.map(|change| change.sample(subject, &rounds));
+    // The first change that is a large one is named; the test of flips is on both.
     let mut tested = CHANGES.iter().zip(&samples);
     let finding = tested.find_map(|(change, starts)| change.finding(starts, &rounds))?;
     let [to_last, to_middle] = &samples;

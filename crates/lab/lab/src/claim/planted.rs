@@ -31,7 +31,7 @@ pub(super) fn of(
     for starts in 1..=most {
         let verdicts = verdicts(experiment, estimates, starts, most);
         for (case, verdict) in verdicts.into_iter().enumerate() {
-            // A verdict that changed after it was not the final one yet.
+            // The first of the looks from which on the verdict stays final: any other verdict sets it back to `None`.
             let is_final = verdict == last_verdicts[case] && is_decided(verdict);
             decided_after[case] = is_final.then(|| decided_after[case].unwrap_or(starts));
         }

@@ -70,6 +70,7 @@ pub fn reach(experiment: &Experiment) -> Reach {
 fn rounds(experiment: &Experiment, cells: &[usize]) -> Range<usize> {
     let screened = experiment.screened();
     match &experiment.screen {
+        // `then` has the cells that may take part after the screen.
         Some(screen) if !cells.iter().all(|cell| screen.then.contains(cell)) => 0..screened,
         _ => screened..experiment.rounds_in_all(),
     }

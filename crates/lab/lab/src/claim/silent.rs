@@ -47,9 +47,9 @@ pub(super) fn check(subject: &CaseSubject<'_>) -> Option<GateFinding> {
     let words = format!(
         "There were spans without an answer in {} runs with {level}, of {:.0} ms at most, and in {} with {over}, of {:.0} \
          ms: {meaning}.",
-        gate::of(above.runs.part, above.runs.whole),
+        gate::part_of(above.runs.part, above.runs.whole),
         above.longest_ms,
-        gate::of(below.runs.part, below.runs.whole),
+        gate::part_of(below.runs.part, below.runs.whole),
         below.longest_ms
     );
     Some(GateFinding::new("silences", effect, words))

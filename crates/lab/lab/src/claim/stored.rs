@@ -152,8 +152,9 @@ impl StoredCases<'_> {
 /// another gate forbids the claim.
 fn remove_gate_of_left_out(gates: &mut Vec<GateFinding>, verdict: Verdict) -> Option<GateFinding> {
     let forbids = |fired: &GateFinding| fired.effect != Effect::Note;
+    // The stored list does not tell which of its gates only left rounds out; the verdict does.
     match (gates.iter().position(forbids), verdict) {
-        // This gate forbids the claim, by the rounds that were left or on both sides; it stays.
+        // This gate forbids the claim itself, so it stays.
         (Some(_), Verdict::NoClaim) => None,
         // The claim has a verdict in spite of this gate, so it only took rounds away.
         (Some(place), _) => Some(gates.remove(place)),

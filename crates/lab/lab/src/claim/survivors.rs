@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::gates::SURVIVORS;
 use super::{LEVEL, is_above, is_in, spoiling_gate};
 use crate::experiment::{Case, Claim, Experiment, Levels, label};
-use crate::gate::{Effect, GateFinding, of};
+use crate::gate::{Effect, GateFinding, part_of};
 use crate::measure::Measure;
 use crate::run::Run;
 
@@ -165,10 +165,10 @@ pub(super) fn check(claim: &Claim, cells: &[Survival]) -> Option<GateFinding> {
     };
     let words = format!(
         "{} runs with {} {were} ({}), {} with {}: only the survivors would be compared.",
-        of(lost_more.part, lost_more.whole),
+        part_of(lost_more.part, lost_more.whole),
         more.name,
         more.reasons(),
-        of(lost_less.part, lost_less.whole),
+        part_of(lost_less.part, lost_less.whole),
         less.name
     );
     Some(GateFinding::new(SURVIVORS, Effect::Claim, words))

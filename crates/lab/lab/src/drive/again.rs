@@ -18,8 +18,8 @@ pub(super) struct RepeatedRuns {
     pub(super) printed: Vec<(String, String)>,
 }
 
-/// Makes the published runs of the cell in order, if its servers have just been started.
-pub(super) fn first(
+/// Makes the published runs of the cell in order, if its servers have just been started; otherwise the result is empty.
+pub(super) fn on_new_servers(
     scene: Scene<'_>,
     stage: &Stage,
     load: &Load,
@@ -29,7 +29,7 @@ pub(super) fn first(
         let runs = scene.experiment.every_round(scene.levels);
         for (index, run) in runs.enumerate() {
             let name = format!("ab{}", index + 1);
-            repeated.make(scene, stage, load, run, &name)?;
+            repeated.make_run(scene, stage, load, run, &name)?;
         }
     }
     Ok(repeated)
@@ -44,7 +44,7 @@ impl RepeatedRuns {
         load: &Load,
     ) -> Result<(), DriveFault> {
         if let Some(run) = scene.experiment.every_round(scene.levels).last() {
-            self.make(scene, stage, load, run, "ab")?;
+            self.make_run(scene, stage, load, run, "ab")?;
             // The source has printed only the first runs.
             self.printed.pop();
         }
@@ -52,7 +52,7 @@ impl RepeatedRuns {
     }
 
     /// Makes a published run, and keeps its figures as `name` and its output.
-    fn make(
+    fn make_run(
         &mut self,
         scene: Scene<'_>,
         stage: &Stage,

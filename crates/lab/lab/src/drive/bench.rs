@@ -43,7 +43,10 @@ pub(super) struct LoadCall<'a> {
 /// A function that is called at each tick with the generator's progress; it is not called if the load is an echo.
 pub(super) type TickListener<'a> = Option<&'a mut dyn FnMut(Tick)>;
 
-/// Runs `bench`, and returns its report.
+/// Runs the load generator, which is `bench` or that of an echo, and returns its report.
+///
+/// # Errors
+/// [`DriveFault::Load`]: it could not drive the load to its end, or wrote no report. Requests that failed are no error.
 pub(super) fn run(
     driver: &Driver,
     stage: &Stage,

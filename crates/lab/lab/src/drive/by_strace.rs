@@ -32,7 +32,8 @@ pub(super) fn count(
         Ok(straces) => straces,
         Err(error) => return Ok(StraceCount::failed(&error)),
     };
-    let span = scene.measure(stage, load, false)?;
+    let is_counting_by_bpf = false;
+    let span = scene.measure(stage, load, is_counting_by_bpf)?;
     let mut calls = CallsByServer::new();
     for (name, strace) in straces {
         match strace.finish() {

@@ -47,6 +47,7 @@ pub(super) fn run(
     mut on_tick: impl FnMut(Tick) -> ControlFlow<()>,
 ) -> Result<ChildExit, DriveFault> {
     let mut task = space.run(job)?;
+    // Only `lines` carries data. Standard output has a sender so that its end, too, is waited for.
     let (sender, lines) = sync_channel(LINES);
     let (stdout, stderr) = (task.child.stdout.take(), task.child.stderr.take());
     // Both pipes are read to their end, since a full pipe would block the child. `lines` ends when both threads have
@@ -93,7 +94,8 @@ pub(super) fn run(
     })
 }
 
-/// Reads the standard output of a child to its end, then drops `sender`.
+/// Reads the standard output of a child to its end, or up to [`PRINTED_MAX`]. Then drops `sender`, to which it sends
+/// nothing: its receiver learns that the output has ended.
 fn read_stdout(stdout: Option<ChildStdout>, sender: SyncSender<String>) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();

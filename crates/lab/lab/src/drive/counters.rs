@@ -147,6 +147,7 @@ impl<'a> Counters<'a> {
     /// Reads all counters now.
     pub(super) fn read(&self) -> Result<CounterReading, DriveFault> {
         let space = &self.stage.space;
+        // A space without cgroups has no group: CPU time then counts as zero.
         let mut reading = CounterReading {
             uncounted: self.uncounted.clone(),
             own: cpu::of_this_process(),

@@ -50,7 +50,8 @@ impl Driver {
             let tier = on_stage(stages, scene, |stage| Tier::warm_up(scene, *request, stage))?;
             tiers.push(tier);
         }
-        // All requests are of one round. Each round has another order of cells.
+        // Each round has another order of cells; all requests are of one round. Without a request there is no cell, and
+        // the seed does not matter.
         let round = requests.first().map_or(0, |request| request.at.round);
         let seed = experiment.seed.wrapping_add(round as u64);
         for cell in mirrored(tiers.len(), experiment.turns(), seed).concat() {

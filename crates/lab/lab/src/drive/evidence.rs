@@ -104,6 +104,7 @@ impl Scene<'_> {
         around: &Surroundings,
     ) -> Result<BTreeMap<String, f64>, DriveFault> {
         let timed = spans.timed;
+        // The server in front is the last one. It has a capacity only with a declared part of a core.
         let tested = stage.servers.last().filter(|it| it.core_share.is_some());
         let evidence = Evidence {
             document: &timed.report.document,

@@ -33,7 +33,11 @@ impl Answers {
     }
 }
 
-/// Drives a cell's loads, its crowd and its actions until `look` returns; faults of loads are sent to `look`.
+/// Drives a cell's loads, its crowd and its actions until `look` returns, and returns its value. Faults of loads and
+/// actions are sent to `look`, which decides whether to go on.
+///
+/// # Errors
+/// A template does not render, or the crowd cannot be connected; `look` is then not called.
 pub(crate) fn live<T>(
     driver: &Driver,
     stage: &Stage,
@@ -125,7 +129,8 @@ impl LiveLoad<'_> {
 
     /// Runs one load generator, and counts its responses at each tick.
     fn bench(&self, driver: &Driver, stage: &Stage, call: LoadCall<'_>) -> Result<(), DriveFault> {
-        // A load generator that fails before its first tick would be started again and again, so that is a fault.
+        // Before the first tick no exit code is fine: a load generator that never ticks would be started again and
+        // again.
         let mut fine: &[i32] = &[];
         let mut before = Tick::default();
         let exit = bench::ticking(driver, stage, call, TICK, self.is_over, |tick| {

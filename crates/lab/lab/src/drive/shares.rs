@@ -44,7 +44,9 @@ pub(super) fn drive(
             rate: Some(capacity * share),
             ..load.clone()
         };
-        let span = scene.measure(stage, &scheduled, false)?;
+        // No measure of calls or bytes is taken at shares.
+        let is_counting = false;
+        let span = scene.measure(stage, &scheduled, is_counting)?;
         let spans = Spans {
             load: &scheduled,
             timed: &span,
@@ -69,6 +71,7 @@ impl ShareValues {
         let share = span.share;
         let mut is_on_schedule = true;
         for fired in check_run(&span.facts) {
+            // With these gates, what was measured is not the load of the schedule.
             let is_of_schedule =
                 ["late", "failed", "status", "generator"].contains(&&fired.gate[..]);
             if !is_of_schedule || fired.effect == Effect::Note || gates_off.contains(&fired.gate) {

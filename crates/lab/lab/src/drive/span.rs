@@ -83,7 +83,9 @@ impl Scene<'_> {
         let acts = self.experiment.acts(self.levels, &stage.addresses)?;
         let counters = Counters::begin(self.experiment, stage, is_counting);
         let acted = AtomicU64::new(0);
-        let mut watch = LoadWatch::new(load.time, false);
+        // Even a virtual machine that is new in this run has had its warm-up.
+        let is_fresh = false;
+        let mut watch = LoadWatch::new(load.time, is_fresh);
         let mut thirds = Thirds::default();
         let before = counters.read()?;
         let (report, beside, samples) = thread::scope(|scope| {
@@ -153,7 +155,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, DriveFault>>) -> Resul
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Repeats an action on a server at its interval, until the sender is dropped.
+/// Repeats an action on a server at its interval, until the sender of `ended` is dropped. Adds each action to `acted`.
 pub(super) fn go_on(
     stage: &Stage,
     act: &Act,

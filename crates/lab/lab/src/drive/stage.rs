@@ -83,6 +83,7 @@ impl Stages {
         at: RunKey,
     ) -> Result<&mut Stage, DriveFault> {
         let group = group(experiment, &experiment.cells[at.cell]);
+        // Stages that no later run may use are stopped.
         let outlives_rounds = experiment.outlives_rounds();
         self.alive.retain(|stage| {
             let is_of_round = stage.round == at.round;
@@ -167,7 +168,8 @@ impl Stage {
         })
     }
 
-    /// Makes the stage that of the run `at`: keeps the servers that may be kept, and starts the others.
+    /// Makes the stage that of the run `at`: keeps the servers that may be kept, and starts the others. Sets `servers`,
+    /// `addresses`, `round` and `is_fresh`, and adjusts the spinners.
     fn build(
         &mut self,
         driver: &Driver,
@@ -246,8 +248,9 @@ impl Stage {
 }
 
 /// Whether a server that was last started in round `since` is kept in `round`, if it is started anew every `rounds`
-/// rounds. If a void run forces an additional start, later starts stay at their planned rounds. Otherwise the starts of
-/// one cell would be in rounds in which other cells keep their servers, and no two rounds would have separate starts.
+/// rounds; 0 means for each run. If a void run forces an additional start, later starts stay at their planned rounds.
+/// Otherwise the starts of one cell would be in rounds in which other cells keep their servers, and no two rounds would
+/// have separate starts.
 fn goes_on(rounds: usize, since: usize, round: usize) -> bool {
     rounds > 0 && since / rounds == round / rounds
 }

@@ -48,6 +48,7 @@ impl Thirds {
         let Some(parts) = self.parts() else {
             return values;
         };
+        // Without any response there is nothing to compare.
         if parts.iter().all(|part| part.answers == 0.0) {
             return values;
         }

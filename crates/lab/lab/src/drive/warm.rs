@@ -50,6 +50,7 @@ pub(super) fn warm(
         time,
         seed: WARM_UP_SEED,
     };
+    // The load generator of an echo has no ticks to watch.
     if echo::EchoRequest::site(&load.url).is_some() {
         let time = limits.at_least;
         bench::run(driver, stage, call(time), stop, None)?;
@@ -112,6 +113,7 @@ impl Limits {
         }
     }
 
+    /// The time after which the load generator ends by itself.
     fn longest(&self) -> Duration {
         self.at_most.max(self.compiling.unwrap_or_default())
     }

@@ -121,6 +121,7 @@ pub(super) fn cases(keys: &ClaimKeys, factors: &[Factor], cells: &[Levels]) -> V
     let mut each_factors = factors.to_vec();
     each_factors.retain(|factor| names.contains(&factor.name));
     let mut cases = Vec::new();
+    // Exceptions are not needed here: a case without cells is left out.
     for each in super::cells::combine(&each_factors, &[]) {
         let contrasts = contrasts(keys, &each, cells);
         if !contrasts.is_empty() {

@@ -73,6 +73,7 @@ impl Experiment {
         server: &ServerKeys,
         renderer: &mut CellRenderer<'_>,
     ) -> Option<CoreShare> {
+        // `check_core_shares` reports shares outside 0.001 to 0.999.
         let thousandths = (server.core_share? * 1000.0).round() as u32;
         let keys = self.core_share.as_ref();
         let means = keys.and_then(|keys| keys.by.as_deref()).unwrap_or(QUOTA);

@@ -15,6 +15,7 @@ impl Experiment {
     /// number, since the cells' order is reversed in every second turn.
     pub(crate) fn turns(&self) -> usize {
         let pairs = self.time().as_millis() / (2 * BLOCK.as_millis());
+        // The file limits no time, so the conversion may fail; no run is that long.
         2 * usize::try_from(pairs)
             .unwrap_or(TURNS_MIN)
             .max(TURNS_MIN / 2)
@@ -35,8 +36,8 @@ impl Experiment {
 }
 
 impl FileReader<'_> {
-    /// Replaces values by those of `[duel]`. Cells do not share servers, since all are up at once; and there is no
-    /// screen.
+    /// Makes `file` that of a duel: replaces values by those of `[duel]`, and removes `nest` and the screen. Cells
+    /// cannot share servers, since all are up at once.
     pub(super) fn match_up(&mut self, file: &mut ExperimentFile) {
         file.nest.clear();
         file.screen = None;

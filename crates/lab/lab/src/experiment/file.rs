@@ -103,7 +103,7 @@ enum OneOrMore {
 }
 
 impl ExceptKeys {
-    /// Each combination of levels that is left out.
+    /// Each combination of levels that is left out: one for each choice from the lists.
     pub(super) fn all(&self) -> Vec<Levels> {
         let factor = |(name, levels): (&String, &OneOrMore)| Factor {
             name: name.clone(),
@@ -112,7 +112,11 @@ impl ExceptKeys {
                 OneOrMore::More(levels) => levels.clone(),
             },
         };
-        combine(&self.cells.iter().map(factor).collect::<Vec<_>>(), &[])
+        let no_exceptions = [];
+        combine(
+            &self.cells.iter().map(factor).collect::<Vec<_>>(),
+            &no_exceptions,
+        )
     }
 }
 

@@ -12,7 +12,8 @@ use super::read::FileReader;
 use super::template::Addresses;
 
 impl FileReader<'_> {
-    /// Adds a server for each link, in front of the server that has the link.
+    /// Adds to the file a server for each link, before the server that has it. A fault is a link to a server that does
+    /// not come before.
     pub(super) fn add_links(&mut self, file: &mut ExperimentFile) {
         let mut servers: Vec<Spanned<ServerKeys>> = Vec::new();
         for server in std::mem::take(&mut file.server) {

@@ -336,6 +336,7 @@ impl<'a> CellRenderer<'a> {
         }
     }
 
+    /// Renders a template; empty after a fault.
     pub(super) fn render(&mut self, text: &str) -> String {
         render(text, &self.names).unwrap_or_else(|message| {
             self.fault(message);
@@ -350,7 +351,7 @@ impl<'a> CellRenderer<'a> {
         }
     }
 
-    /// The whole number that a level says; 0 after a fault.
+    /// The number that a level renders to; 0 after a fault. `name` is that of its key, for the message.
     fn number(&mut self, name: &str, level: &Level) -> u64 {
         let text = self.level(level);
         text.parse().unwrap_or_else(|_| {
@@ -385,6 +386,7 @@ impl<'a> CellRenderer<'a> {
         })
     }
 
+    /// The duration that a template renders to; zero after a fault.
     pub(super) fn duration(&mut self, name: &str, text: &str) -> Duration {
         let text = self.render(text);
         catamaran_units::parse_duration(&text).unwrap_or_else(|error| {
@@ -403,7 +405,7 @@ impl<'a> CellRenderer<'a> {
             every => Some(self.duration("crowd.every", every)),
         };
         let url = keys.url.as_ref().map(|url| self.render(url));
-        // Index 0 is `none`; the kinds follow in the order of `ALL`.
+        // The words are those of `CrowdKind::ALL` in its order, after `none`, whose index 0 gives `None` here.
         let (_, kind) = CrowdKind::ALL[index.checked_sub(1)?];
         (clients > 0).then_some(Crowd {
             kind,

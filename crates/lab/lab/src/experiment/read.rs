@@ -191,7 +191,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Removes levels that need modules which this machine does not have; returns whether no level was removed.
+    /// Removes levels that need modules which are not in `modules`; returns whether no level was removed. A name in
+    /// `modules` that the file does not know is a fault.
     fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> bool {
         if let Some(name) = modules.iter().find(|name| !file.module.contains_key(*name)) {
             let known: Vec<&str> = file.module.keys().map(String::as_str).collect();
@@ -563,7 +564,7 @@ impl FileReader<'_> {
             if !are_servers_valid {
                 continue;
             }
-            // The other loads have values of the main one, and would repeat its faults.
+            // The loads beside it are rendered from the main one, and would repeat its faults.
             if let Err(faults) = experiment.load(cell, &addresses) {
                 self.push_faults_of_cell(load, cell, &faults);
                 continue;

@@ -44,6 +44,7 @@ impl Experiment {
         for number in 0..self.servers() {
             match check_server(self, levels, number, &mut addresses) {
                 Ok(prepared) => servers.extend(prepared.map(|prepared| prepared.server)),
+                // Later servers may name the address of this one.
                 Err(_) => break,
             }
         }

@@ -64,6 +64,7 @@ impl FileReader<'_> {
         mut cells: Vec<Levels>,
         is_quick: bool,
     ) -> (Vec<Levels>, Option<Screen>) {
+        // The short form has no screen.
         let Some(table) = file.screen.as_ref().filter(|_| !is_quick) else {
             return (cells, None);
         };

@@ -43,7 +43,7 @@ pub struct Effort {
     pub work: Duration,
 }
 
-/// Serves connections at `listener` until `stop` is true.
+/// Serves connections at `listener` in this thread until `stop` is true.
 ///
 /// # Errors
 /// A backend cannot be reached, the kernel's queue of events fails, or the declared work is less than moving the bytes
@@ -148,6 +148,7 @@ impl Bare {
     /// request fit into one read and into a socket's buffer; anything else ends the connection,
     /// which the load counts as an error.
     fn serve(&mut self, place: usize, buffer: &mut [u8]) -> io::Result<ControlFlow<()>> {
+        // Faults of one connection end it alone; an error ends the server.
         let (goes_on, ends) = (Ok(ControlFlow::Continue(())), Ok(ControlFlow::Break(())));
         let Some((socket, to)) = self.pair_at(place) else {
             // It was closed with its other side, in the same turn.
@@ -164,7 +165,7 @@ impl Bare {
             std::hint::spin_loop();
         }
         self.work()?;
-        // The answer is taken out while `self` is borrowed for the socket.
+        // `pair_at` borrows all of `self`, so the answer is taken out for the write and put back.
         let answer = self.answer.take();
         let bytes = answer.as_deref().unwrap_or(&buffer[..count]);
         let written = self

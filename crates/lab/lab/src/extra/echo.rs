@@ -151,6 +151,7 @@ impl<'a> Echo<'a> {
             }
             let now = now();
             self.elapsed = now.duration_since(self.start);
+            // Echoes that arrive with the end or after it do not count.
             if self.elapsed >= self.request.time {
                 break;
             }
@@ -210,7 +211,8 @@ impl<'a> Echo<'a> {
         }
     }
 
-    /// Counts messages over UDP without an echo in time as lost, and sends the next ones.
+    /// Counts messages over UDP without an echo in time as lost, and sends the next ones. A client that cannot send
+    /// ends.
     fn look_for_losses(&mut self, now: Instant) {
         for number in 0..self.clients.len() {
             let client = &mut self.clients[number];
@@ -250,6 +252,7 @@ impl<'a> Echo<'a> {
         document.bytes.sent = bytes;
         document.bytes.received = bytes;
         document.bytes.received_bodies = bytes;
+        // UDP has no connections.
         document.connections.opened = match self.request.transport {
             Transport::Tcp => self.clients.len() as u64,
             Transport::Udp => 0,
@@ -270,6 +273,7 @@ impl<'a> Echo<'a> {
     /// The counts and latencies of each second.
     fn seconds(&self) -> Vec<SecondFacts> {
         let facts = |second: &EchoSecond| {
+            // The latencies of a second are next to each other, in the order of arrival.
             let answers = &self.latencies_us[second.first..][..second.completed as usize];
             let times = times(answers);
             SecondFacts {

@@ -43,6 +43,7 @@ pub fn run(ends: Vec<End>, round_trip: Duration, stop: &AtomicBool) -> io::Resul
             if let Some(end) = token.checked_sub(LISTENERS) {
                 link.accept(end)?;
             } else {
+                // See `Link::accept`: two tokens for each pair.
                 let (place, side) = (token / 2, token % 2);
                 link.read(place, side);
                 // The socket may have room again for bytes from the other side.
@@ -57,11 +58,14 @@ pub fn run(ends: Vec<End>, round_trip: Duration, stop: &AtomicBool) -> io::Resul
 struct Link {
     poll: Poll,
     listeners: Vec<(TcpListener, SocketAddr)>,
+    /// The pairs by their places; `None` where a pair was closed.
     pairs: Vec<Option<LinkPair>>,
+    /// The places of closed pairs, for new ones.
     free: Vec<usize>,
     /// The deliveries to come, the next one first.
     deliveries: BinaryHeap<Reverse<Delivery>>,
     round_trip: Duration,
+    /// The number of pairs so far.
     number: u64,
     buffer: Vec<u8>,
 }
@@ -90,8 +94,11 @@ struct LinkPair {
 struct Pipe {
     /// The pieces in flight, each with its time of arrival; an empty piece is the end.
     pieces: VecDeque<(Instant, Vec<u8>)>,
+    /// The number of bytes in flight.
     bytes: usize,
+    /// Whether the sending side has ended, so that nothing more is read.
     is_ended: bool,
+    /// Whether the end was passed on to the other side.
     is_done: bool,
 }
 
@@ -119,6 +126,7 @@ impl Link {
         })
     }
 
+    /// The time until the next delivery; `None` if nothing is in flight.
     fn until_due(&self) -> Option<Duration> {
         let Reverse(next) = self.deliveries.peek()?;
         Some(next.due.saturating_duration_since(now()))
@@ -170,6 +178,7 @@ impl Link {
             let count = match pair.sides[side].read(&mut self.buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The server's connection is not open yet.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => return,
                 // A broken connection is passed on as its end.
                 Err(_) => 0,
@@ -204,50 +213,56 @@ impl Link {
         }
     }
 
-    /// Writes the pieces that are due from `side` to the other side.
+    /// Writes the pieces that are due from `side` to the other side, as far as that takes them. Closes the pair if a
+    /// side is broken, or both ends were passed on.
     fn write(&mut self, place: usize, side: usize) {
         let Some(Some(pair)) = self.pairs.get_mut(place) else {
             return;
         };
-        let now = now();
         let pipe = &mut pair.pipes[side];
-        let stream = &mut pair.sides[1 - side];
         let was_full = pipe.bytes >= UNDER_WAY_MAX;
-        let mut is_broken = false;
-        while let Some((due, piece)) = pipe.pieces.front_mut() {
-            if *due > now {
-                break;
-            }
-            if piece.is_empty() {
-                // The other side may be gone already.
-                let _ = stream.shutdown(Shutdown::Write);
-                pipe.is_done = true;
-                pipe.pieces.pop_front();
-                continue;
-            }
-            match stream.write(piece) {
-                Ok(count) => {
-                    pipe.bytes -= count;
-                    piece.drain(..count);
-                    if piece.is_empty() {
-                        pipe.pieces.pop_front();
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => break,
-                Err(_) => {
-                    is_broken = true;
-                    break;
-                }
-            }
-        }
-        if is_broken || pair.pipes.iter().all(|pipe| pipe.is_done) {
+        let written = pipe.write_due(&mut pair.sides[1 - side]);
+        if written.is_err() || pair.pipes.iter().all(|pipe| pipe.is_done) {
+            // Deliveries that are left have the number of this pair, and are ignored.
             self.pairs[place] = None;
             self.free.push(place);
         } else if was_full {
             // What arrived while the pipe was full causes no further event.
             self.read(place, side);
         }
+    }
+}
+
+impl Pipe {
+    /// Writes the pieces that are due to `stream`, as far as it takes them; the error is that it is broken.
+    fn write_due(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        let now = now();
+        while let Some((due, piece)) = self.pieces.front_mut() {
+            if *due > now {
+                break;
+            }
+            if piece.is_empty() {
+                // The other side may be gone already.
+                let _ = stream.shutdown(Shutdown::Write);
+                self.is_done = true;
+                self.pieces.pop_front();
+                continue;
+            }
+            match stream.write(piece) {
+                Ok(count) => {
+                    self.bytes -= count;
+                    piece.drain(..count);
+                    if piece.is_empty() {
+                        self.pieces.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The server's connection is not open yet.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -69,7 +69,7 @@ fn littles_law(facts: &Facts) -> Option<GateFinding> {
     Some(GateFinding::new("littles-law", Effect::Void, words))
 }
 
-/// Fires if the load generator was the limit.
+/// Fires if the load generator was the limit, or often waited for a core.
 fn generator(facts: &Facts) -> Option<GateFinding> {
     let fire = |words| Some(GateFinding::new("generator", Effect::Time, words));
     let machine = facts.machine.as_ref();
@@ -104,9 +104,9 @@ fn late(facts: &Facts) -> Option<GateFinding> {
     ))
 }
 
-/// Fires if the clients' own pace was the limit. A client of a closed loop makes a request when it has the last
-/// response, which takes at least the delay that the experiment has set. So a rate above clients divided by delay must
-/// be miscounted.
+/// Compares the rate with the highest one that the clients' own pace allows. A client of a closed loop makes a request
+/// when it has the last response, which takes at least the delay that the experiment has set. So a rate above clients
+/// divided by delay is wrong, and voids the run. A rate near it is a remark: the clients are the limit.
 fn ceiling(facts: &Facts) -> Option<GateFinding> {
     let (clients, rate) = (facts.clients?, facts.rate?);
     let delay = facts.expect.delay_ms.filter(|delay| *delay > 0.0)?;
@@ -138,4 +138,5 @@ const LATE: [&str; 2] = ["generator-late", "unsent"];
 
 /// The largest ratio of the rate to the highest possible one: requests at the ends of the span count in full.
 const CEILING_BEYOND: f64 = 1.02;
+/// The ratio from which the clients count as the limit.
 const CEILING_NEAR: f64 = 0.95;

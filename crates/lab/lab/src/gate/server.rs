@@ -1,6 +1,6 @@
 //! Gates on servers: what they answered, and whether they were in the state that the experiment needs.
 
-use super::{Effect, GateFinding, GateRecord, PairGate, RunGate, of};
+use super::{Effect, GateFinding, GateRecord, PairGate, RunGate, part_of};
 use crate::facts::{Facts, LevelChange, MachineFacts, PathFacts};
 
 pub(super) static RUN_GATES: &[RunGate] = &[
@@ -136,7 +136,7 @@ fn status(facts: &Facts) -> Option<GateFinding> {
     let wrong: u64 = others.values().sum();
     let words = format!(
         "{} answers were {status} and not {expected}",
-        of(wrong, facts.completed)
+        part_of(wrong, facts.completed)
     );
     if facts.is_rare(wrong) {
         let words = format!("{words}.");
@@ -154,7 +154,7 @@ fn status(facts: &Facts) -> Option<GateFinding> {
 /// The gate `status` for tools that print only the number of responses that were not 2xx.
 fn non_2xx(facts: &Facts) -> Option<GateFinding> {
     let count = facts.non_2xx.filter(|count| *count > 0)?;
-    let part = of(count, facts.completed);
+    let part = part_of(count, facts.completed);
     if facts.is_rare(count) {
         let words = format!("{part} answers were not 2xx.");
         return Some(GateFinding::new("status", Effect::Note, words));
@@ -171,7 +171,7 @@ fn non_2xx(facts: &Facts) -> Option<GateFinding> {
 /// Fires if the mean length of bodies is not the expected one.
 fn body(facts: &Facts) -> Option<GateFinding> {
     let (expected, mean) = (facts.expect.body_bytes?, facts.body_bytes?);
-    // Bytes of requests that were cut at the end may be counted, too.
+    // Half a byte is the rounding of the mean. Bytes of requests that were cut at the end may be counted, too.
     let error_max = 0.5 + expected as f64 * ROUNDING;
     ((mean - expected as f64).abs() > error_max).then(|| {
         let words = format!("Bodies had {mean:.1} bytes on average, {expected} were expected.");
@@ -185,7 +185,7 @@ fn body_content(facts: &Facts) -> Option<GateFinding> {
     (other > 0).then(|| {
         let words = format!(
             "{} bodies had other bytes than the first one: not one page was measured.",
-            of(other, facts.completed)
+            part_of(other, facts.completed)
         );
         GateFinding::new("body", Effect::Void, words)
     })
@@ -197,7 +197,7 @@ fn body_lengths(facts: &Facts) -> Option<GateFinding> {
     (other > 0 && facts.expect.body_bytes.is_some()).then(|| {
         let words = format!(
             "{} bodies were not as long as the first one.",
-            of(other, facts.completed)
+            part_of(other, facts.completed)
         );
         GateFinding::new("body", Effect::Void, words)
     })
@@ -217,7 +217,7 @@ fn keep_alive(facts: &Facts) -> Option<GateFinding> {
         (kept > 0, "not asked for")
     };
     is_wrong.then(|| {
-        let part = of(kept, facts.completed);
+        let part = part_of(kept, facts.completed);
         let words = format!("Keep-alive was {asked}, and {part} connections were kept.");
         GateFinding::new("keep-alive", Effect::Void, words)
     })
@@ -241,7 +241,10 @@ fn failed(facts: &Facts) -> Option<GateFinding> {
         return Some(GateFinding::new("failed", Effect::Void, words));
     }
     (facts.failed > 0).then(|| {
-        let words = format!("{} requests had no good answer.", of(facts.failed, all));
+        let words = format!(
+            "{} requests had no good answer.",
+            part_of(facts.failed, all)
+        );
         let effect = if facts.is_rare(facts.failed) {
             Effect::Note
         } else {

@@ -104,7 +104,7 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
     if let (lost @ 1.., Some(clients)) = (figures.unconnected, figures.clients) {
         let words = format!(
             "{} connections could not be opened: the load was that of the others.",
-            gate::of(lost, clients)
+            gate::part_of(lost, clients)
         );
         found.push(GateFinding::new(
             UNCONNECTED,
@@ -119,7 +119,7 @@ fn failings(figures: &TextFigures) -> Vec<GateFinding> {
     {
         let words = format!(
             "{} checks of the script failed: answers were not those that were to be measured.",
-            gate::of(failed, made)
+            gate::part_of(failed, made)
         );
         found.push(GateFinding::new(CHECKS, effect_of(failed, made), words));
     }

@@ -387,9 +387,13 @@ fn free(evidence: &Evidence<'_>) -> Option<f64> {
 fn io(evidence: &Evidence<'_>) -> MeasureValues {
     let disks = evidence.disks;
     let sum = disks.values().sum::<u64>() as f64;
-    let Some(all) = evidence.by_request(sum).filter(|_| !disks.is_empty()) else {
+    let Some(all) = evidence.by_request(sum) else {
         return MeasureValues::new();
     };
+    // They were not measured.
+    if disks.is_empty() {
+        return MeasureValues::new();
+    }
     let servers = disks.iter().filter_map(|(name, bytes)| {
         let of_server = evidence.by_request(*bytes as f64)?;
         Some((name.clone(), of_server))

@@ -14,7 +14,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
             labels.any(|label| Scan(text).find(label, 0).is_some())
         };
         let report = after.0.split(ANCHOR).next().unwrap_or_default();
-        // Some pages have lost their line ends.
+        // Some pages have lost their line ends, so that other figures follow in the same line.
         after.number().is_some()
             && has_figure(report)
             && (after.is_one_word() || has_figure(after.line()))
@@ -30,6 +30,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// Reads the report in `block`. The error is that one of [`FIGURES`] is missing.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     if let Some(why) = error(block) {
@@ -153,6 +154,7 @@ fn times(scan: Scan<'_>) -> Option<Times> {
     })
 }
 
+/// A label that each report has once, before its figures.
 const ANCHOR: &str = "Concurrency Level:";
 
 /// The beginning of the errors of ab's library.
@@ -165,6 +167,7 @@ const FIGURES: [&str; 4] = [
     "Failed requests:",
     "Requests per second:",
 ];
+/// Lines about the server, which stand before the anchor.
 const HEAD: [&str; 4] = [
     "Server Software:",
     "Server Hostname:",

@@ -13,6 +13,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     })
 }
 
+/// Reads the report in `block`. The error is that the line of sums or the rate is missing.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("autocannon", label);
     let summary = block
@@ -79,6 +80,7 @@ fn column<'a>(block: &'a str, label: &str, name: &str) -> Option<&'a str> {
         if cells.contains(&"Stat") {
             head = cells;
         } else if cells.contains(&label) {
+            // Logs may put other cells before the table, in each line as many as they like.
             let start = head.iter().position(|cell| *cell == "Stat")?;
             let column = head.iter().position(|cell| *cell == name)? - start;
             let row = cells.iter().position(|cell| *cell == label)?;
@@ -96,4 +98,5 @@ fn first_table(block: &str, label: &str) -> Option<[f64; 2]> {
     }
 }
 
+/// The label of a row that each report has once.
 const ANCHOR: &str = "Bytes/Sec";

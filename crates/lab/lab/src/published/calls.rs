@@ -59,10 +59,11 @@ impl<'a> CallsRow<'a> {
         if !is_decimal(share) || !is_decimal(seconds) {
             return None;
         }
+        // Microseconds for each call, calls, and errors if there were any.
         let numbers: Vec<Option<u64>> = rest.iter().take(3).map_while(|word| whole(word)).collect();
         let name = *rest.get(numbers.len())?;
         let (calls, errors) = match numbers[..] {
-            // In older versions the line of sums has no microseconds per call.
+            // The sums are not used. In older versions their line has no microseconds per call.
             _ if name == "total" => (0, None),
             [_, calls] => (calls?, None),
             [_, calls, errors] => (calls?, errors),
@@ -72,6 +73,7 @@ impl<'a> CallsRow<'a> {
             calls,
             errors,
             name,
+            // Share, seconds and name, and the numbers between them.
             words: 3 + numbers.len(),
         })
     }
@@ -79,7 +81,7 @@ impl<'a> CallsRow<'a> {
 
 /// Whether a word is a decimal number such as `12.34`, or `-` where times were not taken.
 fn is_decimal(word: &str) -> bool {
-    word == "-" || word.contains('.') && word.parse::<f64>().is_ok()
+    word == "-" || (word.contains('.') && word.parse::<f64>().is_ok())
 }
 
 /// Reads a whole number: `Some(None)` for `-`, where times were not taken; `None` if it is neither.
@@ -90,4 +92,5 @@ fn whole(word: &str) -> Option<Option<u64>> {
     }
 }
 
+/// The head of a column that each table has.
 const ANCHOR: &str = "usecs/call";

@@ -12,6 +12,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     })
 }
 
+/// Reads the report in `block`. The error is that a line is missing: of sums, of requests or of statuses.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let missing = |label: &'static str| TextFault::Incomplete("h2load", label);
@@ -29,6 +30,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         let count = word_before(block, label_start).and_then(|word| word.parse::<u64>().ok());
         clients += count.unwrap_or(0);
     }
+    // The line is `finished in 1.01s, 990.11 req/s, 1.20MB/s`.
     let rate = finished.line().split(',').nth(1);
     let figures = TextFigures {
         tool: "h2load",
@@ -87,4 +89,5 @@ fn times(block: &str) -> Option<Times> {
     })
 }
 
+/// The beginning of the line of sums, which each report has once.
 const ANCHOR: &str = "finished in";

@@ -10,6 +10,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     Scan(text).starts(ANCHOR, |_| true, |head| head.places("Summary:").pop())
 }
 
+/// Reads the report in `block`. The error is that the rate is missing, or both lists of responses and errors are.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let tool = match scan.after("Success rate:") {
@@ -92,6 +93,7 @@ impl RequestCounts {
             };
         };
         let mut completed = answered;
+        // hey has dropped the results beyond its maximum. What did not fail was answered.
         if tool == "hey" && answered == HEY_RESULTS_MAX {
             completed = requests.saturating_sub(failed).max(answered);
         }
@@ -101,6 +103,7 @@ impl RequestCounts {
         if unlisted > requests / UNLISTED_SHARE {
             failed += unlisted;
         }
+        // A smaller excess may come from the rounding of rate and time.
         let is_sampled = completed > answered + answered / 1000;
         Self {
             completed,
@@ -132,6 +135,7 @@ fn numbered_rows(heading: Option<Scan<'_>>) -> Vec<(u64, &str)> {
     rows
 }
 
+/// A label that each report has once; prose does not have it.
 const ANCHOR: &str = "Slowest:";
 
 /// The largest part of all requests, as a divisor, that may be missing from statuses and errors because of rounding.

@@ -22,6 +22,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// Reads the last line of sums in `block`. The error is that there is none.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let mut rows = block.lines().filter_map(SummaryRow::read);
     let row = rows

@@ -25,6 +25,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     })
 }
 
+/// Reads the summary in `block`. The error is that the row of requests or that of their durations is missing.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("k6", label);
     let count_in = |name| row(block, name).and_then(|row| Scan(row).count());
@@ -105,6 +106,7 @@ fn checks(block: &str) -> Option<Checks> {
     })
 }
 
+/// The name of a row that each summary has, and each part of one.
 const ANCHOR: &str = "http_req_duration";
 
 /// The heading of the run in the summary of 1.0 and later.

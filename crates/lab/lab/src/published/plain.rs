@@ -27,6 +27,7 @@ fn is_html(text: &str) -> bool {
 /// The text of an HTML page, without tags, scripts and styles; tags that begin a new line become line ends.
 fn of_html(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
+    // The script or style that is open, whose text is left out.
     let mut hidden: Option<Vec<u8>> = None;
     for Ok(token) in Tokenizer::new(text) {
         match token {

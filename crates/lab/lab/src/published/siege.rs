@@ -16,6 +16,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// Reads the report in `block`, which is a list or JSON. The error is that failures or the rate are missing.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     let missing = |label: &'static str| TextFault::Incomplete("siege", label);
@@ -60,5 +61,7 @@ fn millis_of_seconds(value: Scan<'_>) -> Option<f64> {
     }
 }
 
+/// The label of the number of responses, with which a report begins.
 const ANCHOR: &str = "Transactions:";
+/// The same in JSON, in which siege reports since 4.1.
 const IN_JSON: &str = "\"transactions\":";

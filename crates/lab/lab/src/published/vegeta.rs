@@ -15,6 +15,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// Reads the report in `block`. The error is that the row of requests or that of statuses is missing.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let missing = |label: &'static str| TextFault::Incomplete("vegeta", label);
     let (names, requests) = row(block, "Requests").ok_or_else(|| missing("Requests"))?;
@@ -49,6 +50,7 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     Ok(PublishedText::Run(Box::new(figures)))
 }
 
+/// The times in the row `Latencies`; `None` without a mean or a maximum.
 fn times(block: &str) -> Option<Times> {
     let (names, values) = row(block, "Latencies")?;
     let values = Scan(values).all_millis();

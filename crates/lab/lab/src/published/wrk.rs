@@ -77,6 +77,7 @@ fn beginning(head: &str) -> usize {
     head.rfind(HISTOGRAM_END).unwrap_or(line_of_sum)
 }
 
+/// Reads the report in `block`. The error is that the rate or the number of requests is missing.
 pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let scan = Scan(block);
     // In a run of less than 10 s wrk2 does not calibrate, and prints no rate of each thread.
@@ -149,6 +150,7 @@ fn times(scan: Scan<'_>) -> Option<Times> {
     })
 }
 
+/// The marks of a report: in its first lines, in its table of threads, and in its last lines.
 const ANCHOR: &str = "threads and";
 const TABLE: &str = "Thread Stats";
 const END: &str = "Requests/sec:";

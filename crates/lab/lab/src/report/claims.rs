@@ -129,7 +129,7 @@ fn losses(claim: &Outcome, what: &str, lost: fn(&Survival) -> Share) -> Option<S
             of_others += whole;
             continue;
         }
-        let mut words = gate::of(part, whole);
+        let mut words = gate::part_of(part, whole);
         if !cell.cell.is_empty() {
             words += &format!(" with {}", cell.cell);
         }

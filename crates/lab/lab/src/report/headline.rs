@@ -19,7 +19,8 @@ pub(super) struct Headline<'a> {
     sentence: &'a str,
 }
 
-/// The headline of a report: the first published ratio that is about the source's subject. `None` if there is none.
+/// The headline of a report: the first published ratio that is about the source's subject; else that of the first claim
+/// with one; else that of a table's row without a claim. `None` if no ratio was published.
 pub(super) fn headline(result: &ResultDocument) -> Option<Headline<'_>> {
     let subject = result.subject()?;
     let is_of_subject = |claim: &&Outcome| {

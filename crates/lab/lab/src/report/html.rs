@@ -50,7 +50,7 @@ pub fn html(result: &ResultDocument) -> String {
     claims::planted(&mut page, result);
     cells::tables(&mut page, result);
     gates(&mut page, result);
-    published::again(&mut page, result);
+    published::repeated_runs(&mut page, result);
     page.fold("Each round");
     cells::pictures(&mut page, result);
     page.end_fold();

@@ -27,7 +27,7 @@ pub fn markdown(result: &ResultDocument) -> String {
     parts.push(outcomes(result));
     parts.push(planted(result));
     parts.push(cells(result));
-    parts.push(again(result));
+    parts.push(repeated_runs(result));
     parts.push(gates(result));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n") + "\n"
@@ -61,7 +61,7 @@ fn first(result: &ResultDocument) -> String {
 }
 
 /// The two outputs of ab for each published run that was made again, folded away.
-fn again(result: &ResultDocument) -> String {
+fn repeated_runs(result: &ResultDocument) -> String {
     if result.as_published.is_empty() {
         return String::new();
     }
@@ -170,6 +170,7 @@ fn calls(run: &PublishedResult) -> String {
     )
 }
 
+/// The section of claims: their verdicts, ratios and sentences, with remarks on all of them. Empty without claims.
 fn outcomes(result: &ResultDocument) -> String {
     if result.claims.is_empty() {
         return String::new();
@@ -216,6 +217,7 @@ fn planted(result: &ResultDocument) -> String {
     )
 }
 
+/// The section of cells: a table of times, one of costs, and one of traffic, as far as the runs have them.
 fn cells(result: &ResultDocument) -> String {
     let mut text = format!("## Cells\n\n{}", table::legend(result));
     for group in table::groups(result) {
@@ -242,6 +244,7 @@ fn cells(result: &ResultDocument) -> String {
     text
 }
 
+/// The section of gates on runs: those that fired, and the names of the others.
 fn gates(result: &ResultDocument) -> String {
     let mut text = "## Gates\n".to_owned();
     for gate in &result.gates {

@@ -81,7 +81,9 @@ fn says_nothing_new(result: &ResultDocument, name: &str) -> bool {
     result.cells.iter().all(
         |cell| match (cell.measures.get(base), cell.measures.get(name)) {
             (Some(of_all), Some(of_one)) => of_one.values == of_all.values,
+            // The cell does not have this server.
             (Some(_), None) => true,
+            // There is nothing to compare with.
             (None, _) => false,
         },
     )

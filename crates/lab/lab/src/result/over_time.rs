@@ -57,14 +57,7 @@ impl ResultDocument {
 impl OverTime {
     /// The values of a run with its samples, at most `values_max` in each row; `None` with fewer than two samples.
     fn of(run: &Run, samples: &[Sample], values_max: usize) -> Option<Self> {
-        let mut samples: Vec<&Sample> = samples.iter().collect();
-        // The last sample is taken when the load ends; a short interval before it is joined to the previous one.
-        if let [.., before, last_but_one, end] = &samples[..] {
-            let last_span = end.time_s - last_but_one.time_s;
-            if last_span < (last_but_one.time_s - before.time_s) / 2.0 {
-                samples.remove(samples.len() - 2);
-            }
-        }
+        let samples = with_joined_end(samples);
         let [first, .., last] = &samples[..] else {
             return None;
         };
@@ -113,6 +106,20 @@ impl OverTime {
     }
 }
 
+/// The samples, without the last one but one if the interval after it is short: the last sample is taken when the load
+/// ends, not at a whole second.
+fn with_joined_end(samples: &[Sample]) -> Vec<&Sample> {
+    let mut joined: Vec<&Sample> = samples.iter().collect();
+    if let [.., before, last_but_one, end] = samples {
+        let last_span = end.time_s - last_but_one.time_s;
+        if last_span < (last_but_one.time_s - before.time_s) / 2.0 {
+            joined.remove(joined.len() - 2);
+        }
+    }
+    joined
+}
+
+/// Whether the row `name` is from the load generator's report, and not from samples.
 fn is_of_load(name: &str) -> bool {
     ["answers", "p99"].contains(&name)
 }

@@ -67,6 +67,7 @@ impl Guard {
         self.tell(&format!("-{id}\n"));
     }
 
+    /// Writes a line to the guard's shell; nothing if the guard was told to end.
     fn tell(&self, line: &str) {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = pipe.as_mut() {
@@ -77,6 +78,7 @@ impl Guard {
 
     /// Makes the guard clean up now, and waits until it has; `false` if it could not.
     pub(super) fn end(&mut self) -> bool {
+        // The end of the pipe is the guard's sign to begin.
         drop(self.pipe.get_mut().map(Option::take));
         self.child.wait().is_ok_and(|status| status.success())
     }

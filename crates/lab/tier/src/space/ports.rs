@@ -71,6 +71,7 @@ impl Ports {
     }
 }
 
+/// The ends of [`Ports::RESERVED`].
 const FIRST: u16 = 8001;
 const LAST: u16 = 8256;
 

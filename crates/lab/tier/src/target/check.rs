@@ -41,9 +41,9 @@ pub(super) fn value(name: &str, param: &ParamKeys, text: &str) -> Result<Value, 
 /// Reports faults of a file's keys that their types do not show, such as two keys of which one is allowed.
 pub(super) fn keys(file: &File, report: &mut Report) {
     let mut fault = |what: String| report.push(Finding::absence(what));
-    for file in &file.file {
-        if file.text.is_some() == file.template.is_some() {
-            let path = &file.path;
+    for server_file in &file.file {
+        if server_file.text.is_some() == server_file.template.is_some() {
+            let path = &server_file.path;
             fault(format!("the file {path} needs either `text` or `template`"));
         }
     }

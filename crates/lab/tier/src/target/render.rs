@@ -170,7 +170,8 @@ impl<'a> TargetRenderer<'a> {
         })
     }
 
-    /// Renders a requirement; `None` if its condition is not `true`.
+    /// Renders a requirement; `None` if its condition is not `true`. A program that the caller has not named has an
+    /// empty path, so that it counts as missing.
     fn need(&mut self, keys: &NeedKeys, place: &Place<'_>) -> Option<Need> {
         if let Some(condition) = &keys.when
             && !self.inline(condition).eq_ignore_ascii_case("true")
@@ -189,6 +190,7 @@ impl<'a> TargetRenderer<'a> {
         })
     }
 
+    /// Renders the test of whether the server serves; keys that the file leaves out have their defaults.
     fn ready(&mut self) -> Ready {
         let keys = &self.target.file.ready;
         let first = self.target.file.ports.first();

@@ -132,7 +132,8 @@ fn draw(
     }
 }
 
-/// Writes the names of the lines; a single line that the title names already needs no legend.
+/// Writes the names of the lines, and `deepest`, the largest value of the bars, if there are any. A plot with a single
+/// line that its title names already (`is_plain`), and without bars, needs no legend.
 fn legend(page: &mut Page, names: &[(String, String)], is_plain: bool, deepest: Option<f64>) {
     if is_plain && deepest.is_none() {
         return;
@@ -151,6 +152,7 @@ fn legend(page: &mut Page, names: &[(String, String)], is_plain: bool, deepest: 
     page.put(format_args!("</p>\n"));
 }
 
+/// Writes the panels of `cells` side by side, each below its label.
 fn row(page: &mut Page, cells: &[PanelCell<'_>], panels: &[String]) {
     page.put(format_args!("<div class=\"panels\">\n"));
     for (cell, panel) in cells.iter().zip(panels) {
@@ -207,6 +209,7 @@ fn bars(base: &str, over: &OverTime) -> Option<Steps> {
     let of_base = over.rows.iter().filter(|(name, _)| name.starts_with(base));
     let mut sums: Vec<f64> = Vec::new();
     for (_, row) in of_base {
+        // All sampled rows have as many values, so only the first one changes the length.
         sums.resize(row.0.len(), 0.0);
         for (sum, value) in sums.iter_mut().zip(&row.0) {
             *sum += value;

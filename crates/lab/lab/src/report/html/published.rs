@@ -9,7 +9,7 @@ use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
 
 /// Writes the output of each published run, next to that of the same run here.
-pub(super) fn again(page: &mut Page, result: &ResultDocument) {
+pub(super) fn repeated_runs(page: &mut Page, result: &ResultDocument) {
     if result.as_published.is_empty() {
         return;
     }
