@@ -126,6 +126,7 @@ fn delay(pause: &[u8]) -> Option<Response> {
     Some(response)
 }
 
+/// A response of this status; `None` if it is not 200 to 599: a final response has no 1xx.
 fn status(code: u64) -> Option<Response> {
     let code = u16::try_from(code)
         .ok()
@@ -134,6 +135,7 @@ fn status(code: u64) -> Option<Response> {
     Some(Response::text(status, format!("{status}\n")))
 }
 
+/// A response of `count` chunks, with `pause` milliseconds between two of them.
 fn stream(count: u64, pause: u64) -> Response {
     let chunk = Bytes::from_static(b"one more line, sent as soon as it was due\n");
     let every = Duration::from_millis(pause);
@@ -146,6 +148,7 @@ fn stream(count: u64, pause: u64) -> Response {
     response
 }
 
+/// A response that repeats the request: its head as text, then its body as it arrives.
 fn echo(request: &Request) -> Response {
     let mut head = BytesMut::with_capacity(512);
     head.put_slice(request.method.as_str().as_bytes());

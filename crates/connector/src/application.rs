@@ -183,7 +183,7 @@ impl Runner {
 }
 
 impl Inline {
-    /// Calls the handler on this thread, the driver's.
+    /// Runs the handler on the driver's own thread, and begins its response. A panic is answered with 500.
     fn serve(&self, request: &Request, conn: &mut Conn, io: &mut Io<'_>) -> Action {
         // Unwind safety is up to the handler: it takes `&self`, so a panic leaves only the handler's own state as it
         // was.

@@ -253,6 +253,7 @@ impl ResponseWriter<'_> {
         hold(self.end, self.wait, pause)
     }
 
+    /// Waits until more bytes may be added to the response; fails if the peer has left.
     fn wait_for_room(&self) -> io::Result<()> {
         loop {
             match self.end.poll_room(self.wait.waker()) {

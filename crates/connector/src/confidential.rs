@@ -51,6 +51,7 @@ impl FromStr for ConfidentialPaths {
                 return Err(ConfidentialPathError(path.to_owned()));
             }
             let prefix = path.strip_suffix("/*").unwrap_or(path);
+            // Only the whole path counts here, not its steps.
             paths.push(resolve(prefix.as_bytes(), |_| {}));
         }
         Ok(Self(paths))

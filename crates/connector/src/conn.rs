@@ -108,7 +108,10 @@ impl Close {
         reason: Some("peer-gone"),
     };
 
-    fn orderly(linger: bool) -> Self {
+    /// An orderly close without lingering, as no bytes of the peer are expected.
+    const ORDERLY: Self = Self::orderly(false);
+
+    const fn orderly(linger: bool) -> Self {
         Self {
             linger,
             reason: None,
@@ -222,7 +225,8 @@ impl Conn {
         action.unwrap_or_else(|refusal| self.refuse(refusal, io))
     }
 
-    /// Takes the application's response to the request that [`Action::Serve`] delivered.
+    /// Takes the application's response to the request that [`Action::Serve`] delivered. If the response asks for it
+    /// (`after_body`), the request's body is received first.
     pub(crate) fn respond(&mut self, response: Response, io: &mut Io<'_>) -> Action {
         debug_assert_eq!(self.state, ConnState::Serving);
         if response.after_body && self.exchange.length != BodyLength::Known(0) {
@@ -256,7 +260,7 @@ impl Conn {
     /// Handles the end of the peer's stream. To be called when a read that [`Action::Read`] asked for finds it.
     pub(crate) fn handle_eof(&mut self, io: &mut Io<'_>) -> Action {
         match self.wire.receive_eof(io.input) {
-            Ok(()) => self.close(Close::orderly(false)),
+            Ok(()) => self.close(Close::ORDERLY),
             Err(refusal) => self.refuse(refusal, io),
         }
     }
@@ -265,7 +269,7 @@ impl Conn {
     pub(crate) fn handle_timeout(&mut self, io: &mut Io<'_>) -> Action {
         match self.state {
             // The peer sent no request, which is no fault.
-            ConnState::Idle if io.input.is_empty() => self.close(Close::orderly(false)),
+            ConnState::Idle if io.input.is_empty() => self.close(Close::ORDERLY),
             ConnState::Idle => {
                 // AJP has no answer to a part of a head.
                 let status = self.wire.is_http().then_some(StatusCode::REQUEST_TIMEOUT);
@@ -374,7 +378,7 @@ impl Conn {
         // Input that was consumed without a request was a complete message, such as CPing of AJP.
         self.heard |= had_input;
         Ok(if self.draining {
-            self.close(Close::orderly(false))
+            self.close(Close::ORDERLY)
         } else if self.heard {
             Action::Read(WaitClass::NextRequest)
         } else {
@@ -411,6 +415,7 @@ impl Conn {
         while self.exchange.length != BodyLength::Known(0) {
             match self.receive_body(io)? {
                 Some(Event::Body(_)) => {}
+                // The body has ended. A length of 0 says that nothing is left to receive.
                 Some(_) => self.exchange.length = BodyLength::Known(0),
                 None => return Ok(Action::Read(WaitClass::Body)),
             }
@@ -463,6 +468,8 @@ impl Conn {
         self.exchange.expects_continue = false;
     }
 
+    /// Writes the head of the final response, and decides whether the connection closes after it. `reads_body`: the
+    /// request's body is read while the response is sent.
     fn send_head(
         &mut self,
         status: StatusCode,
@@ -530,7 +537,7 @@ impl Conn {
         Ok(Action::Write)
     }
 
-    /// Ends the response.
+    /// Ends the response; then reads the rest of the request if there is one, or the next request.
     fn finish(&mut self, io: &mut Io<'_>) -> Result<Action, Refusal> {
         match self.wire.end(io)? {
             Leaves::Idle => self.become_idle(io),
@@ -593,6 +600,7 @@ impl Conn {
         })
     }
 
+    /// Ends the exchange, which drops the application's pipe, and closes the connection.
     fn close(&mut self, close: Close) -> Action {
         self.exchange = Exchange::default();
         // A refusal after this is not answered.

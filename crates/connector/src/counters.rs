@@ -60,6 +60,7 @@ impl Counters {
                 return;
             }
         }
+        // All slots have other reasons: the last one counts this under its own reason, so that no event is lost.
         if let Some(last) = self.refused.last() {
             last.count.fetch_add(1, Relaxed);
         }

@@ -120,6 +120,7 @@ pub(crate) struct ConnectorState {
 }
 
 impl ConnectorState {
+    /// The state of a connector about to start. A shard is a set of counters, one for each listener.
     pub(crate) fn new(config: Config, runner: Runner, listeners: Vec<Listener>) -> Self {
         let new_shard = |_| listeners.iter().map(|_| Arc::default()).collect();
         Self {
@@ -225,6 +226,7 @@ impl ConnectorState {
     /// How long a peer may keep a connection waiting; `None`: without limit.
     fn patience(&self, awaiting: WaitClass, protocol: Protocol) -> Option<Duration> {
         let limit = match (awaiting, protocol) {
+            // Fronts keep AJP connections open for long, so AJP has a limit of its own, by default none.
             (WaitClass::NextRequest, Protocol::Http) => Some(self.config.http_keep_alive_timeout),
             (WaitClass::NextRequest, Protocol::Ajp) => self.config.ajp_keep_alive_timeout,
             _ => Some(self.config.connection_timeout),

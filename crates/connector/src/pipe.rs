@@ -247,6 +247,7 @@ impl ConnEnd {
         progress
     }
 
+    /// Ends the body's flow to the application in the state `inflow`, unless it has ended already.
     fn end_inflow(&self, inflow: Inflow) {
         let mut state = self.0.lock();
         if matches!(state.inflow, Inflow::Unasked | Inflow::Open) {
@@ -276,6 +277,7 @@ impl PipeState {
 }
 
 impl Drop for ConnEnd {
+    /// Makes the application's reads fail, drops what it has written, and wakes it.
     fn drop(&mut self) {
         self.fail("exchange-over");
         let mut state = self.0.lock();
@@ -297,6 +299,7 @@ impl BodyEnd {
         let mut state = self.0.lock();
         let was_full = state.body.len() >= BODY_MARK;
         if let Some(piece) = state.body.pop(usize::MAX) {
+            // The connection stopped receiving at the mark, so it must be told that there is room again.
             if was_full && state.body.len() < BODY_MARK && state.inflow == Inflow::Open {
                 self.0.ring(state);
             }
@@ -325,6 +328,7 @@ impl Drop for BodyEnd {
         let mut state = self.0.lock();
         state.reader = None;
         state.body.clear();
+        // A body that has ended needs no reading; of any other the connection throws the rest away.
         if state.inflow != Inflow::Ended {
             state.inflow = Inflow::Unwanted;
         }
@@ -400,7 +404,8 @@ impl ResponseEnd {
         Ok(())
     }
 
-    /// Completes the response. If no byte of it has been sent, its length is announced.
+    /// Completes the response. If the connection has taken no byte of it (nothing was `due`), all of it is here, and
+    /// its length is announced.
     pub(crate) fn end(self) {
         let mut state = self.0.lock();
         let is_unsent = !state.due;
@@ -475,6 +480,7 @@ impl Pipe {
         state.writer = None;
         state.witness = None;
         if matches!(outcome, Outcome::Failed(_)) {
+            // What the connection has not taken is not sent: it answers with 500, or cuts the response.
             state.head = None;
             state.parts.clear();
         }

@@ -14,6 +14,7 @@ use crate::source::{Piece, Source};
 pub(crate) struct PlayedHandler<H>(pub(crate) H);
 
 impl<H: Handler> BlockingHandler for PlayedHandler<H> {
+    /// Sends the handler's response piece by piece, sleeping where it asks for a pause.
     fn handle(
         &self,
         request: &Request,
@@ -22,6 +23,7 @@ impl<H: Handler> BlockingHandler for PlayedHandler<H> {
     ) -> io::Result<()> {
         let answer = self.0.handle(request);
         if answer.after_body {
+            // The handler wants the body received before its answer, not its bytes.
             while body.read_bytes()?.is_some() {}
         }
         responder.hold(answer.delay)?;

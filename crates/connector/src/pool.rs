@@ -141,6 +141,7 @@ impl Pool {
         let job = take(&handover).expect("no thread was started to take it");
         let state = self.0.lock();
         if state.threads == 0 {
+            // No thread would ever take it from the queue.
             return Err(job);
         }
         tracing::debug!(%error, "no further thread; the work waits for one of those there are");
@@ -176,6 +177,7 @@ impl PoolState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a job to the queue; `Err` with the job if the queue is full.
     fn enqueue(&self, mut state: MutexGuard<'_, QueueState>, job: Job) -> Result<(), Job> {
         // Jobs that an idle thread is about to take do not wait.
         if state.queue.len() >= state.idle + self.limits.max_queue_size {
@@ -187,7 +189,8 @@ impl PoolState {
         Ok(())
     }
 
-    /// Starts a thread, which the caller has counted already. On failure it is no longer counted.
+    /// Starts a thread, which the caller has counted already. Its first job is in `first`; `None`: it waits for one.
+    /// On failure the thread is no longer counted.
     fn spawn(self: &Arc<Self>, first: Option<Handover>) -> io::Result<()> {
         let pool = Arc::clone(self);
         let started = thread::Builder::new()

@@ -98,6 +98,7 @@ pub fn start(config: Config, application: impl Into<Application>) -> Result<Runn
     for listener in &config.listeners {
         bound.push(io::listen::bind(listener, workers, &config)?);
     }
+    // Taken out: `files` removes the sockets' files when it is dropped, on failure as at the end.
     let files = bound
         .iter_mut()
         .filter_map(|each| each.file.take())

@@ -57,6 +57,7 @@ pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 /// `Sync`.
 struct Original<S>(Arc<Mutex<S>>);
 
+/// Wraps a service so that each request runs on a clone of it; the lock makes the service usable from all workers.
 pub(crate) fn spawner<S, B>(service: S) -> Box<dyn Spawn>
 where
     S: Service<http::Request<RequestBody>, Response = http::Response<B>> + Clone + Send + 'static,
@@ -72,6 +73,8 @@ impl Tasks {
         Self { service, runtime }
     }
 
+    /// Starts a task that answers the request, connected with `conn` by a pipe. A path or query that the `http` crate
+    /// cannot express is answered with 400.
     pub(crate) fn serve(
         &self,
         request: Request,
@@ -79,11 +82,11 @@ impl Tasks {
         io: &mut Io<'_>,
         caller: Caller<'_>,
     ) -> Action {
-        let (port, body, response) = pipe::pipe(caller.wakeup(), request.body);
+        let (conn_end, body, response) = pipe::pipe(caller.wakeup(), request.body);
         match into_http(request, body) {
             Ok(request) => {
                 self.service.spawn(request, response, &self.runtime);
-                conn.attach(port, io)
+                conn.attach(conn_end, io)
             }
             Err(error) => {
                 tracing::debug!(%error, "a request is not for a service");
@@ -189,6 +192,7 @@ where
         let frame = poll_fn(|cx| {
             let frame = body.as_mut().poll_frame(cx);
             if frame.is_pending() && std::mem::take(&mut unsent) {
+                // The service is slow, so the client gets what there is.
                 // An error means that the client has left, which `poll_room` reports.
                 let _ = response.flush();
             }
@@ -215,7 +219,8 @@ fn length(headers: &HeaderMap, hint: &SizeHint) -> BodyLength {
         .map_or(BodyLength::Unknown, BodyLength::Known)
 }
 
-/// Converts a request to the `http` crate's type; what that has no field for goes to its extensions.
+/// Converts a request to the `http` crate's type; what that has no field for goes to its extensions. A protocol that
+/// `http` does not know becomes HTTP/1.1, and its name goes to the extensions, too.
 fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBody>, http::Error> {
     let mut converted = http::Request::new(RequestBody {
         end: body,
@@ -258,7 +263,7 @@ fn into_http(request: Request, body: BodyEnd) -> Result<http::Request<RequestBod
     Ok(converted)
 }
 
-/// Converts fields to a map of the `http` crate, with room for one more field.
+/// Converts fields to a map of the `http` crate, with room for one more field: the length of the body.
 fn map(fields: &Fields) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(fields.len() + 1);
     for field in fields.iter() {
@@ -283,6 +288,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyError;
 
+    /// The next piece of the body. `left` counts down to 0, so that `size_hint` tells what is still to come.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -70,6 +70,7 @@ impl Source {
         }
     }
 
+    /// The next piece of the body. [`Piece::Request`] is repeated: the caller knows where the request's body ends.
     pub(crate) fn next(&mut self) -> Piece {
         match self {
             Self::Done => Piece::End,
@@ -107,6 +108,7 @@ fn take(data: &mut Bytes) -> Bytes {
     data.split_to(data.len().min(PIECE_MAX))
 }
 
+/// The next piece of a repeated pattern, from `offset` at most to the pattern's end; it shares the pattern's memory.
 fn next_repeat(pattern: &Bytes, offset: &mut usize, left: &mut u64) -> Piece {
     let available = (pattern.len() - *offset).min(PIECE_MAX);
     let size = usize::try_from(*left).map_or(available, |left| left.min(available));
@@ -120,8 +122,7 @@ fn next_repeat(pattern: &Bytes, offset: &mut usize, left: &mut u64) -> Piece {
 }
 
 impl Body {
-    /// The length of the body to announce, given that of the request's body, which `Echo` sends
-    /// back.
+    /// The length of the body to announce. `request` is the length of the request's body, which `Echo` sends back.
     pub(crate) fn length(&self, request: BodyLength) -> BodyLength {
         match self {
             Self::Full(data) => BodyLength::Known(data.len() as u64),

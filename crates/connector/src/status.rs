@@ -79,6 +79,7 @@ fn may_see(request: &Request, view: &StatusView) -> bool {
             client.is_some_and(|client| view.peers.contains(Some(client)))
         }
         Protocol::Http => {
+            // With one of these fields, the client is behind a proxy and not the listed peer.
             let forwarded = [FORWARDED, VIA, X_FORWARDED_FOR];
             !forwarded.iter().any(|name| request.headers.contains(*name))
         }
@@ -86,6 +87,7 @@ fn may_see(request: &Request, view: &StatusView) -> bool {
     client_is_listed && view.peers.contains(origin.peer)
 }
 
+/// Whether to answer with HTML: by the query `format=` if there is one, else by what a browser accepts.
 fn wants_html(request: &Request) -> bool {
     let query = request.query.as_deref().unwrap_or_default();
     match query.strip_prefix(b"format=") {

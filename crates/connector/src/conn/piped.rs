@@ -1,7 +1,8 @@
 //! Exchanges whose application runs elsewhere and is connected by a pipe.
 //!
 //! Each step moves what both directions allow: the body goes in while the application reads it, the
-//! response comes out as the application writes it. Neither direction waits for the other.
+//! response comes out as the application writes it. Neither direction waits for the other. `port` is the connection's
+//! end of the pipe.
 
 use http::StatusCode;
 
@@ -62,6 +63,7 @@ impl Conn {
             let is_silent = self.is_silent(head.status);
             self.begin_piped(head, port, io)?;
             if is_silent {
+                // The head is all of the response; what the application writes as a body is dropped with the pipe.
                 return Ok(None);
             }
         }

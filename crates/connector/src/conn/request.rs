@@ -110,6 +110,7 @@ pub(super) fn from_http(
     };
     let (server_name, server_port) = match head.authority {
         Some(authority) => (authority.host, authority.port.unwrap_or(80)),
+        // Not secure: there is no TLS.
         None => (local_name(peer), local_port(peer, false)),
     };
     Ok(Box::new(Request {
@@ -209,7 +210,9 @@ fn check_attributes(attributes: &[(Bytes, Bytes)], config: &Config) -> Result<()
 
 /// Percent-encodes a decoded path: all bytes that are not plain characters of a path, `%` included.
 fn escape(path: &[u8]) -> Bytes {
+    /// Letters and digits apart, the characters of a path (RFC 3986, section 3.3).
     const PLAIN: &[u8] = b"-._~!$&'()*+,;=:@/";
+    // The target of `OPTIONS *` is no path.
     if path == b"*" {
         return Bytes::from_static(b"*");
     }
@@ -229,6 +232,7 @@ fn escape(path: &[u8]) -> Bytes {
 /// # Errors
 /// 400 for a malformed Host, or several.
 fn check_host(headers: &Fields) -> Result<Option<Authority>, Refusal> {
+    // `only` gives nothing if there are several.
     match headers.only(HOST).map(|host| headers.share(host)) {
         Some(host) => Ok(Some(Authority::parse(&host).map_err(http1::Fault::from)?)),
         None if headers.contains(HOST) => Err(http1::Fault::HostDuplicate.into()),

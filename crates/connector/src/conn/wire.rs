@@ -59,6 +59,7 @@ impl Wire {
         matches!(self, Self::Http(_))
     }
 
+    /// Decodes the next event of the input; `None` if more bytes are needed. Over AJP it may answer CPing by itself.
     pub(super) fn receive(&mut self, io: &mut Io<'_>) -> Result<Option<Event>, Refusal> {
         Ok(match self {
             Self::Ajp(server) => match server.receive(io.input, io.out.staging())? {
@@ -103,6 +104,7 @@ impl Wire {
         }
     }
 
+    /// Writes the head of a response, with a `Date` unless it has one; `Err` (500) if the protocol cannot express it.
     pub(super) fn send_head(
         &mut self,
         status: StatusCode,
@@ -150,6 +152,7 @@ impl Wire {
         while !body.is_empty() && !out.is_full() {
             let mut chunk_room = self.begin_data(body.len().min(OUT_MARK), out);
             if chunk_room == 0 {
+                // The announced length is reached: what is left could not be sent, and must not wait for ever.
                 body.clear();
                 return;
             }
@@ -220,8 +223,8 @@ impl Wire {
         Ok(self.end_leftover(io))
     }
 
-    /// Ends a response, and returns what is left to do; called again once more of the request has
-    /// been read.
+    /// Ends a response, and returns what is left to do. Called again each time that more of the request has been
+    /// read, until it no longer returns [`Leaves::Leftover`].
     pub(super) fn end_leftover(&mut self, io: &mut Io<'_>) -> Leaves {
         match self {
             Self::Ajp(server) => match server.send_end(io.input, io.out.staging()) {

@@ -75,6 +75,7 @@ impl Agent {
         listener_index: usize,
         lent: &Loan,
     ) -> Self {
+        // Only the status view shows the duration of requests.
         let timed = lent.shared.config.status.is_some();
         Self {
             key,

@@ -52,6 +52,7 @@ pub(crate) fn spawn(
         counters.to_vec(),
         Arc::<Wakeups>::clone(&wakeups),
     );
+    // This driver reads into memory of its own.
     lent.scratch = vec![0; READ_MAX].into_boxed_slice();
     let worker = Worker {
         poll,
@@ -75,6 +76,7 @@ struct Worker {
 }
 
 impl Worker {
+    /// Runs the loop until a stop has drained all connections, or its time is over.
     fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_done() {
@@ -93,6 +95,7 @@ impl Worker {
             self.fire_timers();
             self.accept();
         }
+        // The time to drain is over, or waiting failed: what is still open is cut.
         for task in std::mem::take(&mut self.core.tasks).into_tasks() {
             self.core.lent.forget(&task.agent, Some("stopped"));
         }
@@ -104,6 +107,7 @@ impl Worker {
             .is_some_and(|at| self.core.tasks.is_empty() || at <= self.core.lent.now)
     }
 
+    /// How long to wait for events: not at all while there is work, else until the next timer; `None`: without limit.
     fn timeout(&self) -> Option<Duration> {
         let can_accept = self.core.accept_again.is_none()
             && self.acceptors.iter().any(|acceptor| acceptor.ready);
@@ -137,6 +141,8 @@ impl Worker {
         }
     }
 
+    /// Gives a turn to each connection that had used up its last one. If it does so again, it is queued for the next
+    /// round, which the count of the loop leaves out.
     fn continue_unfinished(&mut self) {
         for _ in 0..self.unfinished.len() {
             let Some(key) = self.unfinished.pop_front() else {
@@ -150,6 +156,7 @@ impl Worker {
         }
     }
 
+    /// Accepts what waits at the listeners, but at most [`ACCEPTS_MAX`] each: open connections have their turn, too.
     fn accept(&mut self) {
         if self.core.pauses_accepting() {
             return;
@@ -165,8 +172,8 @@ impl Worker {
         }
     }
 
-    /// Accepts one connection of this listener. Takes its place under the limit first, and gives it back if there is
-    /// none.
+    /// Accepts one connection of this listener. Reserves room under `max_connections` first, and gives it back if no
+    /// connection was accepted.
     fn accept_one(&mut self, listener_index: usize) {
         if !self.core.lent.shared.admit() {
             self.core.pause_accepting();
@@ -196,6 +203,7 @@ impl Worker {
         }
     }
 
+    /// Begins the stop if it was asked for since the last call: closes the listeners and tells all connections.
     fn drain_if_stopped(&mut self) {
         if self.core.sees_stop() {
             // Connections queued before the stop are still served.
@@ -232,6 +240,7 @@ impl EventLoop for Worker {
                 }
             }
             Fate::Unfinished => {
+                // A task is in the list once, however often it is advanced.
                 if !std::mem::replace(&mut task.queued, true) {
                     self.unfinished.push_back(key);
                 }

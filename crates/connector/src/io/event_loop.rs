@@ -134,6 +134,7 @@ pub(super) trait EventLoop {
     /// Gives a turn to the connections that applications have something for.
     fn handle_wakeups(&mut self) {
         let core = self.core();
+        // The vector is put back in the end, so that its memory is used again.
         let mut keys = std::mem::take(&mut core.woken);
         core.wakeups.take(&mut keys);
         for key in keys.drain(..) {
@@ -146,7 +147,8 @@ pub(super) trait EventLoop {
         self.core().woken = keys;
     }
 
-    /// Gives a turn to the connections whose deadline has passed.
+    /// Gives a turn to the connections whose timer is due. `handle_time` finds out whether a deadline has passed: a
+    /// timer that was set for an earlier one fires too soon.
     fn fire_timers(&mut self) {
         loop {
             let core = self.core();

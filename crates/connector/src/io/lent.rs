@@ -55,6 +55,7 @@ impl Loan {
         }
     }
 
+    /// Reads the clock for this round of the loop, and formats the `Date` anew once a second.
     pub(super) fn look_at_the_clock(&mut self) {
         self.now = now();
         if self.now >= self.date_until {
@@ -74,7 +75,7 @@ impl Loan {
         &self.counters[listener_index]
     }
 
-    /// Counts a closed connection, with the reason if it has one.
+    /// Counts a closed connection, with the reason if it has one, and gives back its room under `max_connections`.
     pub(super) fn forget(&self, agent: &Agent, reason: Option<&'static str>) {
         self.shared.dismiss();
         Counters::add(&agent.counters().closed, 1);
@@ -90,10 +91,12 @@ impl Loan {
         }
     }
 
-    /// Takes an empty buffer back from a connection, to lend it again or to free it.
+    /// Takes an empty buffer back from a connection, to lend it again or to free it. A large buffer with few bytes is
+    /// taken, too: the connection keeps a small copy.
     pub(super) fn take_back_input(&mut self, own: &mut BytesMut) {
         if own.is_empty() {
             let mut buffer = std::mem::take(own);
+            // If the worker has a buffer already, this one is freed.
             if self.input.capacity() == 0 {
                 buffer.clear();
                 self.input = buffer;
@@ -117,6 +120,7 @@ impl Loan {
     pub(super) fn take_back_output(&mut self, own: &mut Output) {
         if own.is_empty() {
             let out = std::mem::take(own);
+            // If the worker has an output already, this one is freed.
             if self.out.is_vacant() {
                 self.out = out;
             }

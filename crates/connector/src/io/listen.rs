@@ -96,6 +96,7 @@ pub(crate) fn bind(
         Address::Tcp(address) => {
             let options = TcpOptions {
                 backlog,
+                // `[::]` accepts IPv4, too.
                 only_v6: false,
             };
             let (bound_address, sockets) =
@@ -113,6 +114,7 @@ pub(crate) fn bind(
             })
         }
         Address::Unix(path) => {
+            // `listen_unix` replaces an old socket; any other file may be of value.
             if fs::symlink_metadata(path).is_ok_and(|file| !file.file_type().is_socket()) {
                 return Err(StartError::NotASocket { path: path.clone() });
             }

@@ -23,7 +23,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Counts a connection that was just accepted.
+    /// Counts a connection that was just accepted. With `timed`, the duration of its requests is measured.
     pub(super) fn new(counters: Arc<Counters>, timed: bool) -> Self {
         let stage = Stage::Accepting;
         counters.enter(stage);

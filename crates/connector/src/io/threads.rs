@@ -5,6 +5,9 @@
 //! the socket's own (SO_RCVTIMEO, SO_SNDTIMEO). Connections beyond the number of threads are not
 //! accepted; they wait in the kernel's queue, in order.
 //!
+//! All threads share one [`Hub`]. A [`Place`] is the right to have a connection, at most as many as threads;
+//! a [`Seat`] is what other threads may reach of a connection. The supervisor is the thread that ends a stop.
+//!
 //! A blocked thread cannot check a flag, so it is stopped through its socket: sockets of idle
 //! connections are shut for reading when the connector is to stop, the remaining ones when the
 //! deadline has passed. A thread of its own, the supervisor, waits for that deadline.
@@ -147,7 +150,7 @@ impl Hub {
     fn new(shared: Arc<ConnectorState>) -> io::Result<Arc<Self>> {
         let max_threads = shared.config.max_threads.get();
         let limits = Limits {
-            // A place is given back a moment before its thread is free.
+            // A place is given back a moment before its thread is free, so a new connection may wait for the thread.
             max_queue_size: max_threads,
             ..Limits::of(&shared.config)
         };
@@ -202,7 +205,8 @@ impl Hub {
         self.pool.close();
     }
 
-    /// Waits for the stop, and then for all connections to end; cuts them at the deadline. Then ends the pool.
+    /// Waits until all connections have ended or were cut, then ends the pool. Threads whose application does not end
+    /// are left.
     fn supervise(&self) {
         self.wait_for_connections();
         self.pool.close();
@@ -236,7 +240,8 @@ impl Hub {
         }
     }
 
-    /// Waits until one more connection is allowed; `None` once the connector stops.
+    /// Waits until one more connection is allowed. `None` if the connector stops meanwhile, or has been cut. During a
+    /// stop a free place is still given: clients in the kernel's queue are served.
     fn take_place(self: &Arc<Self>) -> Option<Place> {
         let mut roster = self.roster();
         while roster.taken >= self.places {
@@ -294,6 +299,7 @@ impl Place {
 }
 
 impl Drop for Place {
+    /// Gives the place back: wakes an acceptor that waits for one and, during a stop, the supervisor.
     fn drop(&mut self) {
         let mut roster = self.hub.roster();
         roster.taken -= 1;

@@ -80,6 +80,7 @@ struct Worker {
 }
 
 impl Worker {
+    /// Makes a worker with its ring, on the thread that will run it. Returns also what wakes it.
     fn new(
         listeners: Vec<(Listener, Socket)>,
         shared: Arc<ConnectorState>,
@@ -221,6 +222,7 @@ impl Worker {
         }
     }
 
+    /// Handles a failed accept. Errors of one connection, or of our cancelling, are ignored.
     fn handle_refused(&mut self, listener_index: usize, error: &io::Error) {
         match error.raw_os_error() {
             // Cancelled by us; or the peer gave up while it waited in the queue.
@@ -269,6 +271,8 @@ impl Worker {
         self.advance(key);
     }
 
+    /// Begins the stop if it was asked for since the last call. The listeners are closed once their accepts, which are
+    /// cancelled here, have ended.
     fn drain_if_stopped(&mut self) {
         if self.core.sees_stop() {
             self.cancel_accepts();
@@ -289,6 +293,7 @@ impl Worker {
             }
         }
         while let Some((listener_index, socket)) = self.held.pop_front() {
+            // Beyond the limit, dropping the socket closes the connection.
             if self.core.lent.shared.admit() {
                 self.open(listener_index, socket);
             }

@@ -39,6 +39,7 @@ impl Acceptor {
         let socket = match &listener.address {
             Address::Tcp(address) => ListenSocket::Tcp {
                 socket: TcpListener::from_std(socket.into()),
+                // A wildcard's connections have different local addresses, which are asked for.
                 local: (!address.ip().is_unspecified()).then_some(*address),
             },
             Address::Unix(_) => ListenSocket::Unix(UnixListener::from_std(socket.into())),
@@ -102,7 +103,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Registers the socket with the event loop, or changes its registration.
+    /// Registers the socket with the event loop or, if `is_watched`, changes its registration.
     pub(super) fn watch(
         &mut self,
         registry: &Registry,

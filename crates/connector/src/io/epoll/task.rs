@@ -1,4 +1,7 @@
 //! A connection on the event loop: its socket, its `Conn`, and its readiness.
+//!
+//! A step returns `true` if the connection can go on, `false` if it must wait for its socket or its deadline, and the
+//! [`Reason`] as an error if it is over (`peer-gone` if the socket fails).
 
 use std::io;
 use std::time::Instant;
@@ -220,7 +223,7 @@ impl Task {
         while self.readable {
             match self.stream.read(&mut lent.scratch) {
                 Ok(count) => {
-                    // A short read has emptied the socket, unless the end of stream is behind it.
+                    // A short read has emptied the socket. Only an end of stream may still be behind the bytes.
                     self.readable = count == lent.scratch.len() || (self.hung_up && count > 0);
                     self.ended = count == 0;
                     Counters::add(&self.agent.counters().bytes_in, count as u64);
@@ -228,6 +231,7 @@ impl Task {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Losing an idle connection is no fault.
                 Err(_) if self.agent.is_idle() => return Err(None),
                 Err(_) => return Err(Some("peer-gone")),
             }

@@ -87,6 +87,7 @@ impl Acceptor {
         self.hub.dismiss_acceptor();
     }
 
+    /// Tries to accept one connection, and returns when to try the next time.
     fn accept(&mut self) -> Next {
         let Some(place) = self.hub.take_place() else {
             return Next::Never;
@@ -106,6 +107,7 @@ impl Acceptor {
                 io::ErrorKind::Interrupted => Next::Now,
                 // The peer gave up while it waited in the queue.
                 io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => Next::Now,
+                // The system lacks descriptors or memory.
                 _ => {
                     self.counters[0].refuse("accept");
                     if !std::mem::replace(&mut self.starved, true) {
@@ -122,6 +124,7 @@ impl Acceptor {
 
     /// Counts an accepted connection, and runs it on a thread of the pool.
     fn open(&mut self, socket: Socket, peer: Peer, mut place: Place) {
+        // Connections take the shards of counters in turn, so that few threads share one.
         self.turn = (self.turn + 1) % self.counters.len();
         let counters = &self.counters[self.turn];
         Counters::add(&counters.accepted, 1);

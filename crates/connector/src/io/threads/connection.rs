@@ -104,6 +104,7 @@ impl Connection {
         if let Some(reason) = if is_cut { Some("stopped") } else { reason } {
             self.refuse(reason);
         }
+        // Part of a response is missing, which a reset tells the client; see `Conn::awaits_close`.
         if !self.out.is_empty() || self.conn.awaits_close() {
             reset_on_close(SockRef::from(&self.stream.seat.socket));
         }
@@ -129,6 +130,7 @@ impl Connection {
                 self.stream.send(&mut self.out)?;
                 self.sleep(now() + pause.min(FAR))
             }
+            // Without a time to wake.
             Action::Park { awaiting, write } => self.park(awaiting, write, None),
             Action::Close(close) => Err(self.close(close)),
         }
@@ -187,6 +189,7 @@ impl Connection {
         let caller = Caller {
             counters: &counters,
             driver: &driver,
+            // A bell serves one connection, so it ignores the key.
             key: 0,
         };
         Ok(self.tell_and_see(|conn, io| hub.shared.serve(request, conn, io, caller)))
@@ -306,6 +309,7 @@ impl Connection {
             if left.is_zero() {
                 return self.go_on();
             }
+            // No bell is watched: the application has answered.
             let watched = self.stream.watch(self.unless_hung_up(), None, Some(left));
             if watched.flags.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return Err(Some("peer-gone"));

@@ -209,14 +209,16 @@ impl Connection {
         Counters::add(&self.meter.counters().requests, 1);
         let wakeup = Wakeup {
             driver: Arc::<Bell>::clone(&self.bell),
+            // A bell serves one connection, so it ignores the key.
             key: 0,
         };
-        let (port, body, response) = pipe(wakeup, request.body);
-        let parked = self.tell_and_see(|conn, io| conn.attach(port, io));
+        let (conn_end, body, response) = pipe(wakeup, request.body);
+        let parked = self.tell_and_see(|conn, io| conn.attach(conn_end, io));
         let host = Host::new(self, parked);
         blocking::run(handler, request, body, response, &host);
         match host.outcome() {
             Some(outcome) => outcome,
+            // The connection is still parked; the application has ended, so the pipe has something for it.
             None => self.go_on(),
         }
     }

@@ -74,6 +74,7 @@ impl Stream {
         self.receive_with(RecvFlags::DONTWAIT)
     }
 
+    /// Reads once into `received`: `None` if nothing came in time, 0 at the end of the stream.
     fn receive_with(&mut self, flags: RecvFlags) -> io::Result<Option<usize>> {
         self.received.clear();
         loop {
@@ -106,7 +107,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes once; `false` if the socket took nothing in time.
+    /// Writes once; `false` if the socket took nothing in time. `true` does not mean that all was written.
     fn send_some(&self, out: &mut Output, flags: SendFlags) -> Result<bool, Reason> {
         let mut slices = [io::IoSlice::new(&[]); SLICES_MAX];
         let sent = match out.slices(&mut slices) {

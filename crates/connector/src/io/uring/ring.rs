@@ -301,6 +301,7 @@ impl Ring {
         self.start(None, OperationKind::Wake { _count: count }, &wakes, entry);
     }
 
+    /// Enters an operation into the table and submits it. `owner` gets its completions; the ring itself if `None`.
     fn start(
         &mut self,
         owner: Option<usize>,
@@ -405,6 +406,7 @@ impl Ring {
         completion
     }
 
+    /// The result of a receive, from a completion's value and flags. Errors that pass are [`ReceiveResult::Nothing`].
     fn received(result: io::Result<i32>, flags: u32) -> ReceiveResult {
         let len = result.as_ref().map_or(0, |len| *len as usize);
         if len > 0
@@ -519,6 +521,7 @@ fn build(entries: u32) -> io::Result<IoUring> {
         .setup_cqsize(COMPLETIONS_LEN);
     let fallback = builder.clone();
     match builder.setup_defer_taskrun().build(entries) {
+        // A kernel before 6.1.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             fallback.clone().setup_coop_taskrun().build(entries)
         }

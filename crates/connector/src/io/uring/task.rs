@@ -4,6 +4,9 @@
 //! noticed. Bytes that are not wanted yet wait in `inbox`. When it is full, receiving stops until it
 //! has been read; meanwhile the socket is polled for the peer's close only. At most one send is under
 //! way; bytes produced meanwhile form the next one.
+//!
+//! A step returns `true` if the connection can go on, `false` if it must wait for a completion or its deadline, and the
+//! [`Reason`] as an error if it is over (`peer-gone` if the socket fails).
 
 use std::io;
 use std::net::Shutdown;
