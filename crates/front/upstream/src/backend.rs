@@ -291,6 +291,7 @@ impl Backend {
         self.health.set_slow_start(settings.slow_start);
         let generation = settings.generation();
         self.settings.store(settings);
+        // A new generation: connections with the earlier packet size, secret or TLS are not used again.
         if self.generation.swap(generation, Ordering::SeqCst) != generation {
             self.refusal_logged.store(false, Ordering::Relaxed);
             self.close_unused();
@@ -578,6 +579,7 @@ impl Backend {
             if let Some(permit) = self.cap.try_permit() {
                 return Ok(Grant::Permit(permit));
             }
+            // Closing an unused connection frees its permit, for which another exchange may be faster.
             if !self.evict_one() {
                 break;
             }
@@ -598,6 +600,7 @@ impl Backend {
         self.figures.queued(worker, began.elapsed());
         match granted {
             Ok(Some(grant)) => Ok(grant),
+            // `None` does not happen: the sender lives as long as the queue.
             Ok(None) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
         }
     }
@@ -640,6 +643,7 @@ impl Backend {
     /// closes it.
     pub(crate) fn restore(&self, mut conn: Box<Connection>, worker: usize, now: Instant) {
         if !conn.settle() || conn.is_for_tunnel() || self.is_outdated(&conn) {
+            // Dropping the connection closes it, and passes its permit on.
             return;
         }
         // One atomic load; the queue's lock is taken only if an exchange waits.
@@ -650,6 +654,7 @@ impl Backend {
             }
         }
         self.workers[worker].pool.put(conn, now);
+        // Looked at after the connection is in the pool: a stop at the same time misses no connection.
         if self.is_retired() || self.stopped.load(Ordering::SeqCst) {
             self.close_unused();
         }
@@ -736,6 +741,7 @@ impl Backend {
     /// starts a keeper if the backend needs one and has none. Must be called regularly.
     pub fn sweep(self: &Arc<Self>, worker: usize) {
         self.note_unresolved();
+        // A backend needs a keeper if it is probed while it is up, or is out or suspect.
         if !self.is_retired() && (self.is_watched() || self.share() == 0 || self.is_suspect()) {
             self.keep();
         }
@@ -753,6 +759,8 @@ impl Backend {
 }
 
 impl<B: Borrow<Arc<Backend>>> InFlight<B> {
+    /// Counts an exchange in flight until the value is dropped. It counts for `load` only if balancing uses that; what
+    /// was counted is remembered, since the setting may change meanwhile.
     pub(crate) fn begin(backend: B, worker: usize) -> Self {
         let shared = backend.borrow();
         let in_load = shared.has_load.load(Ordering::Relaxed);

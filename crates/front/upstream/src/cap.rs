@@ -121,6 +121,7 @@ impl<C> Cap<C> {
             let mut state = self.lock();
             state.max = max;
             state.queue_max = queue_max;
+            // Counted as open before they are granted, so that no other exchange takes them.
             let freed = max.saturating_sub(state.open).min(state.queue.len());
             state.open += freed;
             freed
@@ -152,6 +153,7 @@ impl<C> Cap<C> {
     /// queue.
     pub(crate) fn enqueue(self: &Arc<Self>, worker: usize) -> Result<Place<C>, QueueFull> {
         let mut state = self.lock();
+        // Exchanges that gave up must not fill the queue.
         state.queue.retain(|waiter| !waiter.grant.is_closed());
         if state.open < state.max && state.queue.is_empty() {
             state.open += 1;
@@ -193,6 +195,7 @@ impl<C> Cap<C> {
                 continue;
             }
             if waiter.worker != worker {
+                // The waiter goes back: the permit of the connection, which is closed here, reaches it.
                 state.queue.push_front(waiter);
                 self.publish(&state);
                 // Unlocked first, because dropping the connection drops its permit, which takes the lock.
@@ -228,6 +231,7 @@ impl<C> Cap<C> {
     /// Gives a permit that is counted as open to the first exchange in the queue, or frees it.
     fn pass_on(self: Arc<Self>) {
         let mut state = self.lock();
+        // If the cap was lowered below `open`, the permit expires.
         while state.open <= state.max
             && let Some(waiter) = state.queue.pop_front()
         {

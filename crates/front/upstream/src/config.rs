@@ -329,7 +329,7 @@ impl BackendConfig {
         let usual_port = if self.tls.is_some() { 443 } else { 80 };
         match self.protocol {
             Protocol::Http if *port != usual_port => HostName::new(&self.address.to_string()),
-            // An IPv6 address has brackets in `Host`.
+            // An IPv6 address has brackets in `Host`; with a port, `Address` has written them above.
             Protocol::Http | Protocol::Ajp if host.contains(':') => {
                 HostName::new(&format!("[{host}]"))
             }

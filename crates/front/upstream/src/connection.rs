@@ -51,6 +51,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// A connection for exchanges in the backend's protocol, which is idle. `permit`: `None` for a probe, which the cap
+    /// does not count.
     pub(crate) fn new(
         stream: Stream,
         config: &BackendConfig,
@@ -269,6 +271,7 @@ impl Connection {
         self.wire.receive_end()
     }
 
+    /// Reads once into `input`; 0 at the end of the stream. Reads that fill the room make the next ones larger.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         buffers::make_room(&mut self.input, self.read_size);
         let room = self.input.capacity() - self.input.len();
@@ -323,6 +326,7 @@ impl Connection {
         }
     }
 
+    /// Sends CPING and waits for the answer, without a time limit. `Ok` at once if the protocol has no CPING.
     async fn ask_cping(&mut self) -> Result<(), PingFailure> {
         if !self.wire.send_ping(&mut self.output) {
             return Ok(());
@@ -337,6 +341,7 @@ impl Connection {
         if self.settle() {
             Ok(())
         } else {
+            // Bytes after the answer belong to no exchange.
             Err(PingFailure::Garbled)
         }
     }

@@ -40,6 +40,7 @@ pub(crate) async fn dial(
     };
     let error = match timeout(limit, dialling).await {
         Ok(Ok(stream)) => return Ok(stream),
+        // `connect` leaves the addresses tried to this function, which borrows them until here.
         Ok(Err(LeaseError::Dial { source, .. })) => LeaseError::Dial { source, tried },
         Ok(Err(error)) => error,
         // Without an address to try, the time went by waiting for the resolver.
@@ -49,6 +50,7 @@ pub(crate) async fn dial(
         Err(_) => LeaseError::DialTimeout { limit, tried },
     };
     if let Some(name) = name {
+        // The name is resolved again soon: its addresses may have changed.
         name.note_dial(None);
     }
     Err(error)
@@ -106,7 +108,8 @@ async fn connect(
     }
 }
 
-/// Returns the first connection that succeeds, trying the addresses one after the other (RFC 8305, section 5).
+/// Returns the first connection that succeeds, and its address. The addresses are tried one after the other; the next
+/// one is due when an attempt fails or is silent for [`NEXT_AFTER`] (RFC 8305, section 5). Adds those tried to `tried`.
 async fn first_of(
     addresses: &[SocketAddr],
     tried: &mut Tried,

@@ -232,7 +232,7 @@ fn io_token(error: &io::Error) -> &'static str {
 /// Whether the front itself lacks what a connection needs: descriptors, memory or ports. Clients can
 /// cause that, so the backend is not blamed.
 fn is_shortage(error: &io::Error) -> bool {
-    /// The Linux error numbers ENFILE, EMFILE and ENOBUFS, for which there is no `io::ErrorKind`.
+    /// The Linux error numbers ENFILE (23), EMFILE (24) and ENOBUFS (105), for which there is no `io::ErrorKind`.
     const SHORTAGES: [i32; 3] = [23, 24, 105];
     let number = error.raw_os_error();
     number.is_some_and(|number| SHORTAGES.contains(&number))

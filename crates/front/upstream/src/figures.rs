@@ -233,6 +233,7 @@ impl Figures {
     /// since any fixed moment, `moved` are the bytes since the start.
     pub(crate) fn sample(&self, at: Duration, moved: Traffic) {
         let mut recent = self.lock_recent();
+        // The rates need a sample at either end of their seconds.
         if recent.seconds.len() == RATE_SECONDS + 1 {
             recent.seconds.pop_front();
         }
@@ -260,7 +261,8 @@ impl Figures {
         recent.responses.push_back(self.responses());
     }
 
-    /// The figures as they are now.
+    /// The figures as they are now. Those of the last minute are the counts by now without the counts at the end of the
+    /// oldest slice that is kept.
     #[must_use]
     pub fn snapshot(&self) -> FiguresSnapshot {
         let recent = self.lock_recent();

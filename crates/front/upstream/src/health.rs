@@ -216,7 +216,8 @@ impl SharedHealth {
         self.change(Health::resign);
     }
 
-    /// The keeper's next task. `in_use`: the backend has exchanges in flight.
+    /// The keeper's next task. `in_use`: the backend has exchanges in flight. A byte that arrived since the backend
+    /// became suspect ends the suspicion first.
     pub(crate) fn next(&self, in_use: bool) -> Task {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let now = self.now();
@@ -227,6 +228,7 @@ impl SharedHealth {
             health.next(now, wanted, in_use)
         });
         if task == Task::Probe {
+            // The probe answers the requests that wanted it.
             self.wanted.store(false, Ordering::Relaxed);
         }
         task
@@ -277,6 +279,7 @@ impl SharedHealth {
         }
     }
 
+    /// The total time for which the backend was out, including the current outage.
     fn down(&self) -> Duration {
         let past_outages = Duration::from_millis(self.down.load(Ordering::Relaxed));
         match self.out_since.load(Ordering::Relaxed) {
@@ -303,7 +306,8 @@ impl SharedHealth {
         share
     }
 
-    /// Changes the state machine, and then the atomic that picks read and the counts.
+    /// Applies `change` to the state machine and returns its result. If the standing is another then, also updates the
+    /// counts, and `view`, which picks read without the lock.
     fn change<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
         let mut health = self.lock();
         let before = health.standing();
@@ -325,6 +329,7 @@ impl SharedHealth {
             let outage = (millis(self.now()) + 1).saturating_sub(since);
             self.down.fetch_add(outage, Ordering::Relaxed);
         }
+        // From out to suspect is no return: the backend has not proved that it is well.
         if was_out && matches!(after, Standing::Up(_)) {
             self.returns.fetch_add(1, Ordering::Relaxed);
         }
@@ -345,7 +350,7 @@ impl SharedHealth {
     }
 }
 
-/// The value of `view` for a standing.
+/// The value of `view` for a standing. If the backend came back, it is that time plus one ms, below all special values.
 fn view_of(standing: Standing) -> u64 {
     match standing {
         Standing::Up(None) => WELL,

@@ -27,7 +27,7 @@ struct ClosedConnection {
 }
 
 impl IdleClosures {
-    /// Records that a connection that was idle for `idle` was found closed.
+    /// Records that a connection that was idle for `idle` was found closed. Keeps the shortest time of a minute.
     pub(crate) fn note(&self, idle: Duration, now: Instant) {
         let mut youngest = self.lock();
         let is_kept =

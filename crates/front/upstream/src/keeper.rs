@@ -86,6 +86,7 @@ impl Backend {
             return;
         };
         let is_out = {
+            // Locked, so that two backends do not each count on the other to stay.
             let _deciding = group.decide();
             group.has_better(self) && !group.excuses(self) && self.health().erring()
         };
@@ -161,6 +162,7 @@ impl Backend {
             let last_probe = backend.note_probe(&start, question, &result);
             let before = backend.health().standing();
             backend.conclude(&result, Asker::Operator);
+            // The keeper's log of a suspicion is not known here, so the change is logged as if there was none.
             backend.log_change(before, &result, false);
             last_probe
         };
@@ -236,7 +238,8 @@ impl Backend {
         }
     }
 
-    /// Makes one probe, and stores it as the last one.
+    /// Makes one probe, and stores it as the last one. If the backend does not answer a CPING meanwhile, that is the
+    /// result.
     async fn probe(&self) -> ProbeResult {
         let settings = self.settings();
         let start = ProbeStart {
@@ -256,6 +259,7 @@ impl Backend {
     /// not delay the consequences of silence.
     async fn silence(&self, settings: &Settings) -> ProbeResult {
         if !probe::is_slower_than_cping(settings) {
+            // The probe alone decides.
             return pending().await;
         }
         loop {
@@ -273,13 +277,14 @@ impl Backend {
         }
     }
 
-    /// Applies a probe's outcome to the backend's health. Silence is excused if all connections are in
-    /// use; every failure except that of a dial is excused if too many other backends are out.
+    /// Applies a probe's outcome to the backend's health, and reviews the group if the probe failed. Silence is excused
+    /// if all connections are in use; every failure except that of a dial, if too many other backends are out.
     fn conclude(&self, result: &ProbeResult, asker: Asker) {
         let group = self.group();
         // Held until the group was reviewed, so that two backends are not put out at once.
         let _deciding = group.as_ref().map(|group| group.decide());
         let is_late = matches!(result, ProbeResult::Silent(_) | ProbeResult::Late);
+        // A failed dial is left out: it is never excused.
         let has_failed = is_late || matches!(result, ProbeResult::Wrong(_));
         let is_busy = is_late && self.is_saturated();
         let is_spared =

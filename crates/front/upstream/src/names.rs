@@ -28,7 +28,7 @@ pub(crate) struct Name {
     is_kept: AtomicBool,
     known: watch::Sender<LookupResult>,
     /// Wakes the task, so that it resolves the name again soon.
-    again: Arc<Notify>,
+    resolve_again: Arc<Notify>,
     /// The address that the last dial with several addresses connected to.
     preferred: Mutex<Option<IpAddr>>,
 }
@@ -105,7 +105,7 @@ pub fn remember(host: &str, addresses: &[IpAddr], age: Duration) -> HeldName {
             if known.good.is_none() {
                 let now = Instant::now();
                 known.addresses = without_port;
-                // The clock may have begun later than that.
+                // The clock may have begun less than `age` ago; then the addresses count as new.
                 known.good = now.checked_sub(age).or(Some(now));
             }
         });
@@ -144,7 +144,8 @@ where
     F: Future<Output = io::Result<Vec<SocketAddr>>>,
 {
     while let Some(held) = name.upgrade() {
-        let (host, again) = (held.host.clone(), Arc::clone(&held.again));
+        // `resolve_again` outlives `held`, which is dropped before the pause.
+        let (host, resolve_again) = (held.host.clone(), Arc::clone(&held.resolve_again));
         let mut lookup = std::pin::pin!(resolve(host));
         let answer = match timeout(LOOKUP_MAX, &mut lookup).await {
             Ok(answer) => answer,
@@ -159,7 +160,7 @@ where
         drop(held);
         sleep(pause_min).await;
         let rest_of_period = PERIOD.saturating_sub(pause_min);
-        timeout(rest_of_period, again.notified()).await.ok();
+        timeout(rest_of_period, resolve_again.notified()).await.ok();
     }
 }
 
@@ -169,7 +170,7 @@ impl Name {
             host: host.to_owned(),
             is_kept: AtomicBool::default(),
             known: watch::Sender::default(),
-            again: Arc::default(),
+            resolve_again: Arc::default(),
             preferred: Mutex::default(),
         })
     }
@@ -202,7 +203,8 @@ impl Name {
             Err(_) => LookupResult::default(),
         };
         if let (None, Some(failed)) = (known.good, known.failed) {
-            self.again.notify_one();
+            // This dial fails at once; the name is resolved again for the next one.
+            self.resolve_again.notify_one();
             let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
             // The thread may not have been started so far.
             self.begin(&mut registry.get_or_insert_default().thread);
@@ -223,7 +225,7 @@ impl Name {
     pub(crate) fn note_dial(&self, connected: Option<IpAddr>) {
         match connected {
             Some(_) => *self.lock_preferred() = connected,
-            None => self.again.notify_one(),
+            None => self.resolve_again.notify_one(),
         }
     }
 

@@ -52,8 +52,8 @@ impl<C> Pool<C> {
         self.lock().push_back(Idle { conn, since: now });
     }
 
-    /// Takes the connection used last, with its idle time; `None` if there is none, or it was idle for
-    /// `idle_timeout`.
+    /// Takes the connection used last, with its idle time. `None` if there is none, or if it was idle for
+    /// `idle_timeout`; then this closes all connections.
     pub(crate) fn take(&self, now: Instant, idle_timeout: Duration) -> Option<(C, Duration)> {
         let mut idle = self.lock();
         let Idle { conn, since } = idle.pop_back()?;

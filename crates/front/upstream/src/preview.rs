@@ -64,6 +64,7 @@ pub fn preview_upgrade(request: &Request<'_>, token: &str) -> Result<Preview, Re
 fn read_ajp(bytes: &mut BytesMut, config: &BackendConfig) -> Preview {
     let mut server = ajp::Server::new(ajp::ServerConfig {
         packet_size: config.ajp.packet_size,
+        // The preview refuses nothing that the front would send.
         fields_max: usize::MAX,
         ..ajp::ServerConfig::default()
     });

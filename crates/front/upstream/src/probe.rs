@@ -245,6 +245,7 @@ pub async fn examine(config: &BackendConfig) -> Result<ProbeQuestion, String> {
     };
     let is_request = matches!(configured_action(config), ProbeAction::Request(..));
     let is_connected = result.is_answer() || ping_failure.is_some();
+    // Only AJP has secrets.
     if is_connected && !is_request && !config.speaks_http() {
         let head = ProbeRequest {
             method: Method::HEAD,
@@ -275,6 +276,7 @@ pub(crate) async fn ask_cping(config: &Settings) -> ProbeResult {
         Ok(stream) => stream,
         Err(error) => return from_dial_error(error),
     };
+    // Without a permit: a probe does not count for `connections_max`.
     let mut conn = Connection::new(stream, config, None);
     match conn.ping(config).await {
         Ok(()) => ProbeResult::Ponged,
@@ -372,6 +374,7 @@ async fn receive(
                 }
             }
             Event::End => break,
+            // None of these says anything about a request without a body.
             Event::Interim(_) | Event::Upgraded(_) | Event::Flush | Event::BodyWanted => {}
         }
     }

@@ -29,6 +29,7 @@ impl Settings {
         Arc::new(Self::with_generation(config, 0))
     }
 
+    /// Makes settings, and starts to resolve the host names in them.
     fn with_generation(config: BackendConfig, generation: u32) -> Self {
         let upgrade_address = config.upgrade.as_ref().map(|end| &end.address);
         Self {
@@ -39,7 +40,8 @@ impl Settings {
         }
     }
 
-    /// The settings with `config` that follow these; the same ones if nothing differs.
+    /// The settings with `config` that follow these; the same ones if nothing differs. They get a new generation if
+    /// open connections cannot be used with them: other TLS, or over AJP another packet size or secret.
     pub(crate) fn followed_by(self: &Arc<Self>, mut config: BackendConfig) -> Arc<Self> {
         if self.config == config {
             return Arc::clone(self);

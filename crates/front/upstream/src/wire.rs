@@ -79,7 +79,8 @@ impl Wire {
         Self::Http(http1::Client::new(http1::Limits::response()))
     }
 
-    /// Begins an exchange that asks the backend to change to the protocol `token`.
+    /// Begins an exchange that asks the backend to change to the protocol `token`. AJP13 cannot ask that: such tunnels
+    /// have a connection over HTTP/1.1.
     pub(crate) fn send_upgrade(
         &mut self,
         request: &Request<'_>,
@@ -210,6 +211,7 @@ impl Wire {
         out: &mut Output,
     ) -> Option<Result<(), PingFailure>> {
         let Self::Ajp(client) = self else {
+            // HTTP/1.1 has no CPING, so there is nothing to wait for.
             return Some(Ok(()));
         };
         match client.receive(input, out.staging_bare()) {
@@ -230,6 +232,7 @@ fn push_bytes(body: &mut ByteQueue, len: usize, out: &mut Output) {
     }
 }
 
+/// Decodes the next event of an AJP13 response; `None` if more bytes are needed.
 fn receive_ajp(
     client: &mut ajp::Client,
     input: &mut BytesMut,
@@ -334,6 +337,7 @@ fn tls_attributes(tls: &Facts, chain: bool) -> impl Iterator<Item = ajp::Attribu
         .flatten()
 }
 
+/// The event of an HTTP/1.1 response in the terms of both protocols.
 fn http_event(event: http1::ClientEvent) -> Event {
     match event {
         http1::ClientEvent::Interim(head) => Event::Interim(head),

@@ -47,10 +47,11 @@ struct History {
 }
 
 impl Findings {
-    /// Whether the unanswered CPING shows that the backend serves but does not speak CPING.
+    /// Whether the unanswered CPING shows that the backend serves but does not speak CPING. Sets `silent_since`.
     fn is_unspoken(&mut self, failure: PingFailure, history: &History, now: Instant) -> bool {
         let silent_since = match self.silent_since {
             Some(since) if history.is_out => since,
+            // The silence begins anew while the backend is up.
             _ => now,
         };
         self.silent_since = Some(silent_since);
@@ -63,7 +64,7 @@ impl Findings {
             // The backend speaks AJP13, and refuses this message.
             (Cping::Unknown, PingFailure::Other) => true,
             (Cping::Unknown, PingFailure::Closed) if history.has_served => true,
-            // It may be a process that was just started.
+            // It may be a process that was just started: only a long silence shows that it never answers.
             (Cping::Unknown, PingFailure::Closed | PingFailure::Silent) => {
                 history.is_out && now.saturating_duration_since(silent_since) >= START_MAX
             }

@@ -60,7 +60,14 @@ impl Group {
         }
         let weights =
             self.weights(|member| std::ptr::eq(member, failing) || member.health().is_out());
-        excuses(false, weights, self.unwell_max)
+        self.exceeds_limit(weights)
+    }
+
+    /// Whether more of the weight is out than `unwell_max` allows, by the result of [`Self::weights`].
+    fn exceeds_limit(&self, out_and_total: (u64, u64)) -> bool {
+        // Whether a backend's connections are all in use is judged apart from this, in `Backend::conclude`.
+        let is_saturated = false;
+        excuses(is_saturated, out_and_total, self.unwell_max)
     }
 
     /// Whether some backend other than `failing` is in, has answered, and did not answer its last request
@@ -78,12 +85,13 @@ impl Group {
         false
     }
 
-    /// Checks whether too much weight is out, and if so lets unwell backends serve. Call it when a
+    /// Checks whether too much weight is out or unwell, and if so lets unwell backends serve (pardons them); else they
+    /// are out again. Logs a change. Call it when a
     /// member's health may have changed, while holding the guard of [`Self::decide`].
     pub(crate) fn review(&self) {
         let is_away = |member: &Backend| member.health().is_out() || member.health().is_unwell();
         let weights = self.weights(is_away);
-        let is_exceeded = excuses(false, weights, self.unwell_max);
+        let is_exceeded = self.exceeds_limit(weights);
         let mut panics = false;
         let mut upstream = String::new();
         for (member, _) in &self.members {
@@ -93,6 +101,7 @@ impl Group {
             let pardoned = is_exceeded && backend.health().is_unwell();
             backend.health().pardon(pardoned);
             panics |= pardoned;
+            // For the log: all members have the same upstream.
             if upstream.is_empty() {
                 backend.upstream().clone_into(&mut upstream);
             }

@@ -19,7 +19,7 @@ impl Backend {
         0
     }
 
-    /// Whether the backend has answered, and its last response was not a 5xx.
+    /// Whether the backend has answered with 2xx, 3xx or 4xx before, and its last response was not a 5xx.
     pub(crate) fn answers_well(&self) -> bool {
         if self.server_errors.load(Ordering::Relaxed) > 0 {
             return false;

@@ -33,6 +33,7 @@ pub struct LeftBehind {
 }
 
 impl<'b> Lease<'b> {
+    /// A lease of `conn`. `reused`: the connection has served another exchange, so the backend may have closed it.
     pub(crate) fn new(
         conn: Box<Connection>,
         in_flight: InFlight<&'b Arc<Backend>>,
