@@ -66,8 +66,9 @@ struct Service {
 }
 
 impl DnsSource {
-    /// Looks the name up again and again, and sends the answers; see [`crate::MemberSource::run`].
-    pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+    /// Looks the name up again and again, and sends the answers; see [`crate::MemberSource::run`]. The pause is the
+    /// answer's time to live; after failures it grows.
+    pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, ask_again: Arc<Notify>) {
         let mut failures = 0_u32;
         loop {
             let (answer, pause) = match self.resolve().await {
@@ -86,7 +87,7 @@ impl DnsSource {
             }
             tokio::select! {
                 () = sleep(spread(pause, fastrand::f64())) => {}
-                () = again.notified() => {}
+                () = ask_again.notified() => {}
                 () = answers.closed() => return,
             }
         }
@@ -165,6 +166,7 @@ impl DnsSource {
         Ok(DnsAnswer { members, valid_for })
     }
 
+    /// The member at one of the name's addresses. It is named after the address.
     fn member_at(&self, ip: IpAddr, port: u16) -> FoundMember {
         let address = SocketAddr::new(ip, port);
         FoundMember {
@@ -173,6 +175,7 @@ impl DnsSource {
         }
     }
 
+    /// A resolver that asks the configured servers or, without any, those of this machine.
     fn resolver(&self) -> Result<TokioResolver, NetError> {
         let provider = TokioRuntimeProvider::default();
         let mut builder = if self.resolvers.is_empty() {
@@ -198,6 +201,7 @@ impl DnsSource {
 /// A resolver with the servers, search domains and options of this machine's `resolv.conf`.
 fn system_resolver(provider: TokioRuntimeProvider) -> Result<Builder, NetError> {
     let text = std::fs::read(RESOLV_CONF)?;
+    // Lines with errors are left out, as by the system's resolver.
     let (system, _) = resolv_conf::Config::parse_with_errors(&text);
     let addresses = system.nameservers.iter();
     let servers: Vec<NameServerConfig> = addresses
@@ -223,10 +227,12 @@ fn server(address: SocketAddr) -> NameServerConfig {
     for connection in &mut connections {
         connection.port = address.port();
     }
-    NameServerConfig::new(address.ip(), true, connections)
+    // As hickory does for servers of `resolv.conf`: an answer that a name does not exist is believed.
+    let trusts_negative_responses = true;
+    NameServerConfig::new(address.ip(), trusts_negative_responses, connections)
 }
 
-/// Looks up the addresses of a name, and how long they are valid; empty if it has none.
+/// Looks up the addresses of a name, and how long they are valid, at most [`PAUSE_MAX`]; empty if it has none.
 async fn addresses(
     resolver: &TokioResolver,
     name: &str,
@@ -293,8 +299,8 @@ fn is_option(record: &Record) -> bool {
     record.record_type() == RecordType::OPT
 }
 
-/// Turns services into members: the rank of a priority is the distance, the first label of the target is the
-/// name.
+/// Turns services into members. The rank of a priority is the distance; the first label of the target is the name. A
+/// service without an address is left out.
 fn members(services: Vec<Service>, speech: Speech) -> Vec<FoundMember> {
     let priorities: BTreeSet<u16> = services.iter().map(|service| service.priority).collect();
     let weights = services.iter().map(|service| service.weight);

@@ -41,12 +41,12 @@ type Stamp = Option<(u64, u64, u64, (i64, i64))>;
 
 impl FileSource {
     /// Checks the file once a second, and sends an answer if it changed; see [`crate::MemberSource::run`].
-    pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, again: Arc<Notify>) {
+    pub(crate) async fn run(self, answers: mpsc::Sender<Answer>, ask_again: Arc<Notify>) {
         // `None`: the next check sends an answer in any case.
         let mut known: Option<Stamp> = None;
         loop {
             let (source, before) = (self.clone(), known);
-            // A file system may be remote: the other sources do not wait for it.
+            // A file system may be remote: the event loop must not wait for it.
             let checked = tokio::task::spawn_blocking(move || source.read_if_changed(before)).await;
             // Fails only if the event loop ends.
             let Ok((stamp, answer)) = checked else { return };
@@ -58,7 +58,7 @@ impl FileSource {
             }
             tokio::select! {
                 () = sleep(PERIOD) => {}
-                () = again.notified() => known = None,
+                () = ask_again.notified() => known = None,
                 () = answers.closed() => return,
             }
         }
@@ -148,8 +148,8 @@ mod tests {
             read,
         };
         let (send, mut answers) = mpsc::channel(1);
-        let again = Arc::new(Notify::new());
-        let running = tokio::spawn(source.run(send, Arc::clone(&again)));
+        let ask_again = Arc::new(Notify::new());
+        let running = tokio::spawn(source.run(send, Arc::clone(&ask_again)));
         let names = |answer: Option<Answer>| match answer {
             Some(Answer::Members { found, .. }) => {
                 found.into_iter().map(|it| it.name).collect::<Vec<_>>()
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(names(answers.recv().await), ["a"]);
         fs::write(&path, "a\nbb\n").unwrap();
         assert_eq!(names(answers.recv().await), ["a", "bb"]);
-        again.notify_one();
+        ask_again.notify_one();
         assert_eq!(names(answers.recv().await), ["a", "bb"]);
         drop(answers);
         running.await.unwrap();

@@ -80,19 +80,19 @@ impl MemberSource {
         }
     }
 
-    /// Asks the source again and again and sends each answer, the first at once. `again` makes it ask at once;
+    /// Asks the source again and again and sends each answer, the first at once. `ask_again` makes it ask at once;
     /// it is for doubts about the last answer, so an answer follows even if nothing has changed. Ends when the
-    /// receiver is dropped. `hooks` is for nodes that announce themselves; other sources do not use it.
+    /// receiver is dropped. `hooks` are for [`Self::Mcmp`] alone.
     pub async fn run(
         self,
         answers: mpsc::Sender<Answer>,
-        again: Arc<Notify>,
+        ask_again: Arc<Notify>,
         hooks: Arc<McmpHooks>,
     ) {
         match self {
-            Self::File(file) => file.run(answers, again).await,
-            Self::Dns(dns) => dns.run(answers, again).await,
-            Self::Mcmp(mcmp) => mcmp.run(answers, again, hooks).await,
+            Self::File(file) => file.run(answers, ask_again).await,
+            Self::Dns(dns) => dns.run(answers, ask_again).await,
+            Self::Mcmp(mcmp) => mcmp.run(answers, ask_again, hooks).await,
         }
     }
 }

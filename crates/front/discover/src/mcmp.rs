@@ -79,7 +79,7 @@ pub enum McmpCount {
     Refused(&'static str),
 }
 
-/// The state that the connections of all nodes share.
+/// The state that the connections of all nodes share. Its methods count what they refuse by [`Self::refuse`].
 struct Desk {
     config: McmpSource,
     /// Wakes [`send_lists`] when the list of nodes has changed.
@@ -111,7 +111,7 @@ impl McmpSource {
     pub(crate) async fn run(
         self,
         answers: mpsc::Sender<Answer>,
-        again: Arc<Notify>,
+        ask_again: Arc<Notify>,
         hooks: Arc<McmpHooks>,
     ) {
         let desk = Arc::new(Desk {
@@ -125,14 +125,14 @@ impl McmpSource {
         tokio::select! {
             () = listen(&desk, &answers) => {}
             () = advertise(desk.config.advertise.clone(), desk.config.listen) => {}
-            () = send_lists(&desk, &answers, &again) => {}
+            () = send_lists(&desk, &answers, &ask_again) => {}
             () = answers.closed() => {}
         }
     }
 }
 
 /// Sends the list of nodes: at once if nodes are known, when the list changes, and when nodes were silent for too long.
-async fn send_lists(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify) {
+async fn send_lists(desk: &Desk, answers: &mpsc::Sender<Answer>, ask_again: &Notify) {
     let mut has_sent = false;
     let mut is_due = desk.knows_nodes();
     loop {
@@ -147,7 +147,7 @@ async fn send_lists(desk: &Desk, answers: &mpsc::Sender<Answer>, again: &Notify)
         is_due = tokio::select! {
             () = desk.changed.notified() => true,
             // Doubts about the last answer need one. Before any node is known, an empty list would be wrong.
-            () = again.notified() => has_sent,
+            () = ask_again.notified() => has_sent,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                 let now = table.now();
                 table.nodes().expire(now)
@@ -171,6 +171,7 @@ async fn listen(desk: &Arc<Desk>, answers: &mpsc::Sender<Answer>) {
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        // Dropping the stream of a peer that is refused closes it.
         let peer = from.ip().to_canonical();
         if !desk.config.hears(peer) {
             desk.refuse("peer");
@@ -211,6 +212,7 @@ async fn bind_at_last(desk: &Desk, answers: &mpsc::Sender<Answer>) -> Option<Tcp
     }
 }
 
+/// Binds an address, also if earlier connections to it are in TIME_WAIT (`SO_REUSEADDR`).
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
@@ -227,7 +229,7 @@ async fn serve_connection(desk: Arc<Desk>, mut stream: TcpStream, peer: IpAddr) 
     desk.release(peer);
 }
 
-/// Receives messages and answers each, until the connection ends.
+/// Receives messages and answers each, until the connection ends. A fault is counted by its reason and ends it.
 async fn serve_messages(desk: &Desk, stream: &mut TcpStream, peer: IpAddr) -> std::io::Result<()> {
     let mut server = Server::new(Limits::request());
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
@@ -270,7 +272,8 @@ enum NodeInput {
     Garbage,
 }
 
-/// Receives one whole message. After its first byte the time is limited.
+/// Receives one whole message: a head and a form of at most [`BYTES_MAX`] bytes. After its first byte the time is
+/// limited.
 async fn receive(
     server: &mut Server,
     input: &mut BytesMut,
@@ -332,6 +335,7 @@ struct NodeResponse {
 }
 
 impl NodeResponse {
+    /// The response to a message that is refused, with the fields by which mod_cluster nodes know the fault.
     fn fault(kind: &'static str, words: &'static str) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -342,6 +346,7 @@ impl NodeResponse {
 }
 
 impl Desk {
+    /// Parses and executes a message of a node, and counts it. Returns the response to the node.
     async fn answer(&self, head: &RequestHead, form: &[u8], peer: IpAddr) -> NodeResponse {
         let parsed = Message::parse(head.method.as_str(), &head.target.path, form);
         let message = match parsed {
@@ -397,6 +402,7 @@ impl Desk {
             return Ok((reply.text, last));
         }
         self.changed.notify_one();
+        // The next list has the change. It is not made before `nodes` is unlocked.
         Ok((reply.text, last + 1))
     }
 
@@ -477,7 +483,8 @@ impl Pace {
         }
     }
 
-    /// Whether one more message is within the rate.
+    /// Whether one more message is within the rate. Each message takes one from `left`, which grows by the second up to
+    /// [`MESSAGES_AT_ONCE`].
     fn takes(&mut self, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.left = (self.left + passed * MESSAGES_A_SECOND).min(MESSAGES_AT_ONCE);

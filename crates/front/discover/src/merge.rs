@@ -180,7 +180,8 @@ pub struct MergeResult {
     pub kept: Option<String>,
 }
 
-/// Merges an answer into the last list of members. `now` is the time since any fixed moment.
+/// Merges an answer into the last list of members, by the rules at the top of this file. `now` is the time since any
+/// fixed moment.
 #[must_use]
 pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
     let (found, left) = match answer {
@@ -189,6 +190,7 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
     };
     let (named, refused) = admit(last, found, rules);
     let left_names: HashSet<&str> = left.iter().map(String::as_str).collect();
+    // An answer without members is not believed, unless a known member said that it leaves.
     let has_left = last
         .members
         .keys()
@@ -212,7 +214,7 @@ pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) 
 }
 
 /// The members after an answer: those that the answer names, and those that it lacks but that stay for some
-/// time.
+/// time. Also sets the time from which the next doubted member's turn to leave counts.
 fn next_members(
     last: &Members,
     named: &BTreeMap<&str, &FoundMember>,
@@ -327,6 +329,7 @@ impl<'m> AbsentMembers<'m> {
         leave: Duration,
     ) -> MemberPresence {
         let leaves = MemberPresence::Leaving { until: now + leave };
+        // In the order of certainty: a leave that has begun, the member's own word, then the rules.
         match member.standing {
             MemberPresence::Leaving { .. } => member.standing,
             _ if self.left.contains(name) => MemberPresence::Leaving { until: now },
@@ -344,7 +347,8 @@ fn admit<'f>(
     rules: &Rules<'_>,
 ) -> (BTreeMap<&'f str, &'f FoundMember>, Vec<(String, Refusal)>) {
     let mut ordered: Vec<&FoundMember> = found.iter().collect();
-    // Whatever the order of the answer, the same ones are refused; those that are known are not.
+    // Sorted, so that the same ones are refused whatever the answer's order. Known members come first, so that a new
+    // one takes neither their address nor their room.
     ordered.sort_by_cached_key(|found| {
         let is_new = !last.members.contains_key(&found.name);
         (is_new, found.name.clone(), found.place.to_string())
@@ -379,6 +383,7 @@ fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
     if rules.is_trusted {
         return None;
     }
+    // `None` for a host name, and for a Unix socket.
     let (host, port) = found.place.address()?;
     let ip = host.to_canonical();
     let (is_link_local, is_broadcast) = match ip {
@@ -479,6 +484,7 @@ impl Members {
         members.any(|member| member.standing == standing)
     }
 
+    /// Removes the members whose time to drain is over.
     fn expire(&mut self, now: Duration) {
         let stays = |member: &Member| match member.standing {
             MemberPresence::Leaving { until } => until > now,

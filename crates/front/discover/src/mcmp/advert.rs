@@ -54,6 +54,7 @@ pub(super) async fn advertise(config: Option<AdvertConfig>, listen: SocketAddr) 
     }
 }
 
+/// A socket that sends to the group by the configured interface. Nodes on this machine hear it, too (loop).
 async fn socket(config: &AdvertConfig) -> std::io::Result<UdpSocket> {
     let socket = UdpSocket::bind((config.interface, 0)).await?;
     let options = SockRef::from(&socket);
@@ -63,7 +64,7 @@ async fn socket(config: &AdvertConfig) -> std::io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Formats one advertisement.
+/// Formats one advertisement, with the digest as mod_cluster defines it. Without a key, zeros replace the key's MD5.
 fn advert(
     config: &AdvertConfig,
     listen: SocketAddr,

@@ -146,6 +146,7 @@ impl Message {
 struct Form(Vec<(String, String)>);
 
 impl Form {
+    /// Parses the pairs of a form, in order. A name without `=` is a fault; an empty pair is ignored.
     fn parse(form: &[u8]) -> Result<Self, SyntaxFault> {
         if form.len() > BYTES_MAX {
             return Err(SyntaxFault("message too long"));
@@ -196,6 +197,7 @@ impl Form {
         name(self.need("JVMRoute")?)
     }
 
+    /// Reads the parameters of CONFIG. Without a type it is AJP, as in mod_cluster.
     fn config(&self) -> Result<NodeConfig, SyntaxFault> {
         let port: u16 = self
             .need("Port")?
@@ -220,6 +222,7 @@ impl Form {
         })
     }
 
+    /// Reads the parameters of STATUS. A load of -1 means that the node is in trouble, 0 that it is a standby.
     fn status(&self) -> Result<Message, SyntaxFault> {
         let load: i32 = self
             .need("Load")?
@@ -276,7 +279,7 @@ fn host(text: &str) -> Result<String, SyntaxFault> {
     if let Ok(ip) = in_brackets.unwrap_or(text).parse::<IpAddr>() {
         return Ok(ip.to_string());
     }
-    // The lengths are the limits of DNS.
+    // 63 and 253 are the limits of DNS.
     let is_label = |label: &str| {
         let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         !label.is_empty() && label.len() <= 63 && label.bytes().all(is_good)

@@ -218,6 +218,7 @@ impl Nodes {
         let (load, contexts) = match self.nodes.remove(&config.route) {
             // The node announces its contexts anew, too; those that it had serve until then.
             Some(known) if known.config == *config => (known.load, known.contexts),
+            // A new node has the smallest load factor until it tells its own, and no contexts.
             _ => (1, BTreeMap::new()),
         };
         let node = Node {
@@ -228,6 +229,7 @@ impl Nodes {
             heard: now,
             contexts,
         };
+        // A node that is back must not be reported as one that left.
         self.left.retain(|route| *route != config.route);
         self.nodes.insert(config.route.clone(), node);
         Ok(Reply {
@@ -304,8 +306,8 @@ impl Nodes {
         for (number, node) in (1..).zip(self.nodes.values()) {
             node.write_info(number, &mut text);
         }
-        // A node reads of a context only after its host. The front does not look at aliases: all contexts are of one
-        // host, which is none of the node's, so a node that asks tells all of its contexts anew.
+        // The contexts come after all nodes. The front ignores aliases: it shows one host with the alias `*`. No node
+        // has such a host, so a node that asks announces all of its contexts anew.
         for (number, node) in (1..).zip(self.nodes.values()) {
             node.write_contexts_info(number, &mut text);
         }
