@@ -75,6 +75,7 @@ impl Roots {
             ..Self::new(certificates)?
         })
     }
+    /// A verifier that trusts these authorities, and the certificates of the file themselves.
     fn pinned(&self, provider: Arc<CryptoProvider>) -> PinnedVerifier<dyn ServerCertVerifier> {
         let store = Arc::clone(&self.store);
         let verifier = WebPkiServerVerifier::builder_with_provider(store, provider)
@@ -260,6 +261,7 @@ struct Anyone {
 }
 
 impl ServerCertVerifier for Anyone {
+    /// Accepts any certificate. The signatures are still verified, so the peer has the certificate's key.
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

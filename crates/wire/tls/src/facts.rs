@@ -75,6 +75,7 @@ pub struct Session {
 }
 
 impl Facts {
+    /// The facts of a connection whose handshake is over. `sni` is the name that the client asked for.
     pub(crate) fn of(state: &CommonState, sni: Option<Box<str>>) -> Self {
         let suite = state.negotiated_cipher_suite().map(|suite| suite.suite());
         let (cipher, key_bits) = suite.map_or(("", 0), cipher);
@@ -84,6 +85,7 @@ impl Facts {
         Self {
             version: match state.protocol_version() {
                 Some(ProtocolVersion::TLSv1_3) => Version::Tls13,
+                // rustls has no older versions.
                 _ => Version::Tls12,
             },
             cipher: cipher.into(),
@@ -129,6 +131,7 @@ impl Facts {
         })
     }
 
+    /// Facts of a new session whose client presented no certificate and asked for no name.
     fn without_certificate(version: Version, cipher: Cow<'static, str>, key_bits: u16) -> Self {
         Self {
             version,
@@ -222,6 +225,7 @@ pub fn fingerprint(der: &[u8]) -> String {
 /// A certificate as PEM (RFC 7468), lines of 64 characters.
 fn pem(certificate: &CertificateDer<'_>) -> String {
     let encoded = STANDARD.encode(certificate);
+    // A line end for each 64 characters, and the first and the last line.
     let mut text = String::with_capacity(encoded.len() * 65 / 64 + 60);
     text.push_str("-----BEGIN CERTIFICATE-----\n");
     let mut unwritten = encoded.as_str();

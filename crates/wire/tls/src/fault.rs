@@ -11,6 +11,7 @@ pub(crate) fn in_words(error: &Error) -> String {
         return error.to_string();
     };
     let text = other.to_string();
+    // Names of variants of `webpki::Error`, which rustls passes on as a text only.
     match text.as_str() {
         "CaUsedAsEndEntity" => {
             "the certificate is that of an authority, and only a certificate that stands in the \

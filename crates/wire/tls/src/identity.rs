@@ -54,6 +54,7 @@ pub(crate) fn read(
     warnings: &mut Vec<Fault>,
 ) -> Result<Identity, Vec<Fault>> {
     let (chain_part, key_part) = (Part::Chain(index), Part::Key(index));
+    // Both files are read before the first return, so that the faults of both are reported.
     let mut faults = Vec::new();
     let certificates = ok_or_note(certificates(chain, chain_part), &mut faults);
     let signing_key = ok_or_note(signing_key(key, key_part, provider), &mut faults);
@@ -166,6 +167,7 @@ pub(crate) fn certificates(
     Err(Fault::new(part, message, hint))
 }
 
+/// Reads the key of a PEM file. The fault says what the file is instead, and how to convert it.
 fn signing_key(
     file: &PemFile,
     part: Part,
@@ -385,6 +387,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     Some(ipv6.into())
 }
 
+/// The kind of a key, for reports. rustls has no keys but RSA, Ed25519 and ECDSA.
 fn key_type(key: &dyn SigningKey) -> &'static str {
     match key.algorithm() {
         SignatureAlgorithm::RSA => "RSA",

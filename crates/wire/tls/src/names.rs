@@ -124,6 +124,7 @@ fn add(keys: &mut Keys, key: &Arc<CertifiedKey>) -> bool {
 }
 
 impl ResolvesServerCert for Names {
+    /// Chooses the certificate, and leaves the name that the client asked for to [`take_asked`].
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let asked = hello.server_name().map(str::to_ascii_lowercase);
         let named_keys = asked.as_deref().and_then(|name| self.find(name));

@@ -51,6 +51,7 @@ impl<V: ?Sized> PinnedVerifier<V> {
     }
 }
 
+/// Checks the dates of a certificate, which the inner verifier may not have reached.
 fn check_validity(der: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let (_, certificate) = X509Certificate::from_der(der)
         .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
@@ -79,6 +80,7 @@ impl ServerCertVerifier for PinnedVerifier<dyn ServerCertVerifier> {
             .verify_server_cert(certificate, chain, name, ocsp, now);
         verified.or_else(|refusal| {
             self.accept_listed(certificate, refusal, now)?;
+            // The inner verifier refused before it looked at the name.
             verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
             Ok(ServerCertVerified::assertion())
         })

@@ -167,6 +167,7 @@ impl Connection {
             Role::Server(connection) => drive(connection, incoming, plain, out, peer_closed),
             Role::Client(connection) => drive(connection, incoming, plain, out, peer_closed),
         };
+        // rustls chose the certificate in this call, if the ClientHello was complete.
         if matches!(self.role, Role::Server(_))
             && let Some(asked) = names::take_asked()
         {
@@ -286,7 +287,8 @@ impl Records for UnbufferedClientConnection {
     }
 }
 
-/// Lets rustls process `incoming`, until it needs more bytes.
+/// Lets rustls process `incoming` until it needs more bytes. Appends application data to `plain`, bytes for the peer to
+/// `out`, and sets `peer_closed` at a close_notify.
 fn drive<R: Records>(
     records: &mut R,
     incoming: &mut [u8],
@@ -350,6 +352,7 @@ fn send<R: Records>(
     out: &mut Vec<u8>,
 ) -> Result<(), TlsError> {
     loop {
+        // rustls hands out its states only while it processes received bytes, even if none is complete.
         match records.process(rest).state? {
             ConnectionState::EncodeTlsData(mut data) => append(out, |room| data.encode(room))?,
             ConnectionState::TransmitTlsData(data) => data.done(),
@@ -373,6 +376,7 @@ fn append<E: NeedsRoom>(
 ) -> Result<(), TlsError> {
     let len = out.len();
     let needed = match encode(&mut []) {
+        // It had nothing to write.
         Ok(_) => return Ok(()),
         Err(error) => error.needed()?,
     };

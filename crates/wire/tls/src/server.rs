@@ -244,7 +244,7 @@ fn is_address(host: &str) -> bool {
     host.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// The index of the certificate that is marked as default.
+/// The index of the certificate that is marked as default; `None` without a mark. A second mark is a fault.
 fn default_index(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize> {
     let mut first = None;
     for (index, certificate) in files.certificates.iter().enumerate() {
@@ -415,6 +415,7 @@ fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32]
     context.update(&[settings.client_certificate as u8]);
     for file in [&files.client_ca, &files.client_crl] {
         let bytes = file.as_ref().map_or(&[][..], |file| &file.bytes);
+        // With the lengths, bytes cannot move from one file to the other unnoticed.
         context.update(&bytes.len().to_be_bytes());
         context.update(bytes);
     }

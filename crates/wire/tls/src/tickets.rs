@@ -136,12 +136,14 @@ impl fmt::Debug for TicketKeys {
 }
 
 impl Key {
+    /// A random key; `None` if the system has no random bytes.
     fn generate() -> Option<Self> {
         let mut bytes = [0; KEY_LEN];
         rand::fill(&mut bytes).ok()?;
         Self::new(bytes)
     }
 
+    /// A key of these bytes: first its name, then the key of AES-256-GCM, whose length is always right.
     fn new(bytes: [u8; KEY_LEN]) -> Option<Self> {
         let sealing = UnboundKey::new(&AES_256_GCM, &bytes[NAME_LEN..]).ok()?;
         Some(Self {
@@ -196,6 +198,8 @@ impl ProducesTickets for Ticketer {
         Some([key.name(), &nonce_bytes, &sealed].concat())
     }
 
+    /// Opens a ticket; `None` if its key is not kept, or if it was changed or issued under other trust. The client
+    /// then makes a full handshake.
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, after_name) = ticket.split_at_checked(NAME_LEN)?;
         let (nonce_bytes, sealed) = after_name.split_at_checked(NONCE_LEN)?;
