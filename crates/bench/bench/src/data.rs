@@ -51,6 +51,7 @@ fn table(text: &[u8]) -> Result<Table, (u64, String)> {
     }
 }
 
+/// The columns' names, without blanks around them. The error says which name is not UTF-8 or occurs twice.
 fn column_names(headers: &ByteRecord) -> Result<Vec<String>, String> {
     let mut columns: Vec<String> = Vec::new();
     for bytes in headers {

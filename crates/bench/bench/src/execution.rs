@@ -23,6 +23,7 @@ pub(crate) fn whole(
     program: &Program,
 ) -> Result<u8, BenchFailure> {
     let file_name = Path::new(name).file_name().unwrap_or_default();
+    // A complaint without a text ends the flags, as in ab, and says nothing.
     for complaint in settings.complaints.iter().filter(|text| !text.is_empty()) {
         writeln!(io::stderr(), "{}: {complaint}", file_name.to_string_lossy())?;
     }
@@ -32,7 +33,8 @@ pub(crate) fn whole(
     };
     if let Some(refusal) = late_refusal(settings) {
         if settings.mode == Mode::Ab {
-            output::begin(settings, &plan, false)?;
+            let has_heartbeat = false;
+            output::begin(settings, &plan, has_heartbeat)?;
         }
         return refuse(name, settings.mode, &refusal);
     }
@@ -45,7 +47,7 @@ pub(crate) fn whole(
         return Ok(code);
     }
     let mut display = Display::new(settings, &plan);
-    // ab never does: it fails with "Too many open files".
+    // The limit on open files. ab never raises it: it fails with "Too many open files".
     (program.raise_limit)();
     let running = match catamaran_load::start(plan.clone()) {
         Ok(running) => running,

@@ -121,9 +121,12 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The refusal of `letters`, which begin with an unknown letter, such as the 1 of `-d10s`.
+/// The refusal of `letters`, which begin with an unknown letter, such as the 1 of `-d10s`. `joined_to`: the flag before
+/// them in the same word, which may know what they mean.
 fn unknown_letter(letter: char, letters: &str, joined_to: Option<&Flag>) -> Refusal {
-    let hint = joined_to.and_then(|flag| (flag.hint)(letters, true));
+    // No operand stands beside the letters, so the hint is not for one of several targets.
+    let is_only_operand = true;
+    let hint = joined_to.and_then(|flag| (flag.hint)(letters, is_only_operand));
     match hint {
         Some(hint) => Refusal::Stray {
             word: letters.to_owned(),
@@ -136,6 +139,7 @@ fn unknown_letter(letter: char, letters: &str, joined_to: Option<&Flag>) -> Refu
 impl<'a> Iterator for Line<'a> {
     type Item = Result<Part<'a>, Refusal>;
 
+    /// The next part: first what is left of a word of joined letters, then the next word.
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(letter) = self.letters.chars().next() {
             if !self.ended {
@@ -146,6 +150,7 @@ impl<'a> Iterator for Line<'a> {
         }
         let argument = self.take()?;
         if self.ended || argument == "-" || !argument.starts_with('-') {
+            // ab's flags end at the first operand.
             self.ended |= self.mode == Mode::Ab;
             return Some(Ok(Part::Operand(argument)));
         }
@@ -156,6 +161,7 @@ impl<'a> Iterator for Line<'a> {
             }
             Some(text) => Some(self.long(text)),
             None => {
+                // A word such as `-conc`, a flag of another tool, must not be read as joined letters.
                 let is_habit = argument.len() > 2 && habit::hint(argument).is_some();
                 if is_habit && self.mode == Mode::Ours {
                     return Some(Err(habit::unknown(argument.to_owned())));

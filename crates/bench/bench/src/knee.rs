@@ -108,6 +108,7 @@ fn climb(
             say(&render::knee::step(&step))?;
         }
         if step.is_generator {
+            // Requests were sent late, so the step says nothing about the server.
             search.note_late();
         } else {
             let verdict = Verdict::named(&step.verdict);
@@ -117,11 +118,13 @@ fn climb(
     }
     knee.sustained_per_s = search.sustained();
     knee.broken_per_s = search.broken();
+    // No rate broke the server, but some were more than the generator could send.
     let was_late = knee.steps.iter().any(|step| step.is_generator);
     knee.is_generator = knee.broken_per_s.is_none() && was_late;
     Ok(knee)
 }
 
+/// Prints text at once, so that each step shows when it is over.
 fn say(text: &str) -> Result<(), End> {
     let mut stdout = io::stdout().lock();
     let written = stdout

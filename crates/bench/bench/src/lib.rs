@@ -60,7 +60,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Installs the signal handlers: a first signal ends the run with its report, a second one ends the process.
+    /// Installs the signal handlers: the first signal sets the returned value, which ends the run with its report; the
+    /// second one ends the process with the mode's exit code.
     fn interrupts(&self, mode: Mode) -> Result<Arc<AtomicBool>, BenchFailure> {
         let code = match mode {
             Mode::Ab => 1,
@@ -108,6 +109,7 @@ pub fn run(invocation: &Invocation, program: &Program) -> Result<u8, BenchFailur
     if mode == Mode::Ours && words.first().is_some_and(|word| word == merge::WORD) {
         return merge::run(&words[1..]);
     }
+    // `knee` takes the flags of a run, so the rest of the line is read like one.
     let (is_knee, line) = match words.split_first() {
         Some((first, rest)) if mode == Mode::Ours && first == knee::WORD => (true, rest),
         _ => (false, &words[..]),
@@ -133,6 +135,7 @@ fn inform(
 ) -> Result<u8, BenchFailure> {
     let mut stdout = io::stdout();
     match (information, mode) {
+        // ab prints its usage as for a wrong line, with the same exit code.
         (Information::Help, Mode::Ab) => {
             write!(io::stderr(), "{}", help::ab_usage(name))?;
             return Ok(AB_INVALID);

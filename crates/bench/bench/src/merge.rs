@@ -50,6 +50,7 @@ fn read_line(arguments: &[String]) -> Result<(Vec<&str>, Option<&str>), BenchFai
     Ok((paths, sum_path))
 }
 
+/// Reads an HDR log; one without any histogram is refused.
 fn read(path: &str) -> Result<Log, BenchFailure> {
     let bytes = fs::read(path)
         .map_err(|error| BenchFailure::Fault(format!("cannot read {path}: {}", reason(&error))))?;

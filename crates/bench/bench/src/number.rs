@@ -28,7 +28,7 @@ pub(crate) fn atoi(text: &str) -> i64 {
     i64::from(long as i32)
 }
 
-/// Reads a whole number, with `k` for a thousand and `M` for a million.
+/// Reads a whole number, with `k` for a thousand and `M` for a million; `None` if it is malformed or beyond 64 bits.
 pub(crate) fn count(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1000),
@@ -60,7 +60,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     duration.ok().filter(|duration| *duration <= DURATION_MAX)
 }
 
-/// Reads a stage: `30s=100` holds a level, `30s..100` ramps to it.
+/// Reads a stage: `30s=100` holds a level, `30s..100` ramps to it. The level may be 0, the time may not.
 pub(crate) fn stage(text: &str) -> Option<Stage> {
     let (time, level, ramp) = match text.split_once("..") {
         Some((time, level)) => (time, level, true),

@@ -36,6 +36,7 @@ pub(crate) fn begin(settings: &Settings, plan: &Plan, has_heartbeat: bool) -> io
         let end = if has_heartbeat { "\n" } else { "..." };
         write!(stdout, "(be patient){end}")?;
     }
+    // As ab does from `-v 2` on; memcached's requests have no head.
     if output.verbosity >= 2
         && plan.subject.memcached.is_none()
         && let Some(request) = plan
@@ -267,6 +268,7 @@ fn done_before_death(report: &Report) -> u64 {
 fn fatal_message(settings: &Settings, plan: &Plan, report: &Report) -> Option<(String, u8)> {
     match &report.ending {
         Ending::Failure(error) => Some(fatal(settings, plan, error)),
+        // 70007 is APR_TIMEUP.
         Ending::Idle => Some(apr("apr_pollset_poll", TIMED_OUT, 70_007)),
         Ending::Requests | Ending::Duration | Ending::Stopped => None,
     }
@@ -283,13 +285,14 @@ fn fatal(settings: &Settings, plan: &Plan, error: &FatalError) -> (String, u8) {
         FailureKind::Name => {
             let proxy = settings.request.proxy.as_ref().map(|(host, _)| host);
             let host = proxy.unwrap_or(&plan.subject.hostname);
+            // APR's number of EAI_NONAME.
             let call = format!("apr_sockaddr_info_get() for {host}");
             apr(&call, "Name or service not known", 670_002)
         }
         FailureKind::Descriptors => apr("socket", &words, number),
         FailureKind::Source => apr("bind", &words, number),
         FailureKind::Ports if !plan.connections.sources.is_empty() => apr("bind", &words, number),
-        // A connect that is refused is noticed by ab only when it reads; any other error is one of the connect itself.
+        // ab gives up after ten connects that failed. It notices a refused one only when it reads: see the last arm.
         kind if kind.is_connect() && kind != FailureKind::Refused => {
             let (words, code) = apr("apr_socket_connect()", &words, number);
             (format!("\nTest aborted after 10 failures\n\n{words}"), code)

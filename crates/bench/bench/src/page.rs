@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<u8, BenchFailure> {
     };
     let page_path = destination.cloned().unwrap_or_else(|| beside(&runs));
     for run in &runs {
+        // There are no flags, and a report must not be overwritten by its page.
         if run.starts_with('-') || **run == page_path {
             return Err(BenchFailure::Usage(USAGE.to_owned()));
         }

@@ -84,6 +84,8 @@ fn check_needs(settings: &Settings) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// What counts as a failure. In ab mode a body of another length does, and the first error of a receive or a lack of
+/// descriptors ends the run; otherwise they are counted.
 fn checks(settings: &Settings, urls: &[Url]) -> Checks {
     let may_vary = settings.checks.variable_length || memcached::is_spoken(urls);
     Checks {
@@ -179,6 +181,7 @@ fn replay_pace(settings: &Settings, replay: &Replay) -> Pace {
     }
 }
 
+/// The warm-up of the run. A limit on it is refused unless its end is to be detected.
 fn warm_up(settings: &Settings) -> Result<WarmUp, Refusal> {
     match (settings.load.warm_up, settings.load.warm_up_max) {
         (WarmUp::Detect { .. }, Some(max)) => Ok(WarmUp::Detect { max }),
@@ -216,7 +219,8 @@ fn requests(settings: &Settings, urls: &[Url]) -> Option<u64> {
     let requests = load.requests.or(default)?;
     let is_for_each_client = memcached::is_spoken(urls) && load.rate.is_none();
     if is_for_each_client {
-        Some(requests.saturating_mul(clients(settings, true)))
+        let has_requests = true;
+        Some(requests.saturating_mul(clients(settings, has_requests)))
     } else {
         Some(requests)
     }
@@ -231,8 +235,8 @@ fn duration(settings: &Settings, requests: Option<u64>) -> Option<Duration> {
     load.duration.or(default)
 }
 
-/// The pace of the run. It has at least one connection for each of the `servers`, except in a
-/// closed loop whose number of clients was given.
+/// The pace of the run: open with a rate, else closed. It has at least one connection for each of the `servers`, except
+/// in a closed loop whose number of clients was given. More clients than `requests` are refused, as in ab.
 fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pace, Refusal> {
     let load = &settings.load;
     if let Some(per_second) = load.rate {
@@ -266,7 +270,7 @@ fn pace(settings: &Settings, requests: Option<u64>, servers: usize) -> Result<Pa
     }
 }
 
-/// The number of clients of a closed loop.
+/// The number of clients of a closed loop. `has_requests`: the run ends after a number of requests.
 fn clients(settings: &Settings, has_requests: bool) -> u64 {
     let load = &settings.load;
     match load.concurrency {
@@ -324,6 +328,7 @@ fn stages(settings: &Settings, pace: &Pace) -> Vec<Stage> {
     vec![rise, hold]
 }
 
+/// What ends the run. `grace` is the time that requests in flight have then; ab gives them none.
 fn stop(settings: &Settings, requests: Option<u64>) -> Stop {
     Stop {
         requests: requests.and_then(NonZeroU64::new),
@@ -335,8 +340,10 @@ fn stop(settings: &Settings, requests: Option<u64>) -> Stop {
     }
 }
 
+/// How connections are made and used. `targets` is the number of servers.
 fn connections(settings: &Settings, urls: &[Url], targets: usize) -> Connections {
     let given = &settings.connection;
+    // The most requests in flight on a connection: streams of HTTP/2, else pipelined requests.
     let depth = given.streams.or(given.pipeline).unwrap_or(1);
     let pipeline = u32::try_from(depth).unwrap_or(u32::MAX);
     Connections {
@@ -376,6 +383,7 @@ fn timeouts(settings: &Settings) -> Timeouts {
             idle: Some(timeout),
         },
         Mode::Ours => Timeouts {
+            // 0 means without a limit.
             request: Some(timeout).filter(|timeout| !timeout.is_zero()),
             idle: None,
         },

@@ -116,6 +116,7 @@ impl Ticks {
         let is_due = elapsed >= self.next;
         if is_due {
             let periods = elapsed.as_nanos() / self.every.as_nanos().max(1);
+            // One less than the largest number, because one is added below.
             let passed = u32::try_from(periods).unwrap_or(u32::MAX - 1);
             self.next = self.every.saturating_mul(passed + 1);
         }
@@ -177,6 +178,7 @@ struct Lines {
 
 impl Lines {
     fn new(plan: &Plan) -> Self {
+        // The sum is zero without stages, which then do not bound the run.
         let stages: Duration = plan.stages.iter().map(|stage| stage.duration).sum();
         let by_stages = Some(stages).filter(|stages| !stages.is_zero());
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -190,12 +192,14 @@ impl Lines {
             bar,
             duration: [plan.stop.duration, by_stages].into_iter().flatten().min(),
             requests: plan.stop.requests.map(std::num::NonZero::get),
+            // With stages the rate that is asked for changes, so none is shown.
             rate: rate.filter(|_| plan.stages.is_empty()),
             is_open,
             before: Progress::default(),
         }
     }
 
+    /// Draws the lines anew, if [`INTERVAL`] has passed since the last time.
     fn show(&mut self, progress: &Progress) {
         // A warm-up's counters are its own: the run begins anew.
         if progress.completed < self.before.completed || progress.elapsed < self.before.elapsed {
@@ -219,6 +223,7 @@ impl Lines {
             })
         });
         verdict::lines(&Facts {
+            // At least a millisecond, so that the rate is finite.
             per_second: completed as f64 / elapsed.as_secs_f64().max(1e-3),
             asked_per_second: self.rate,
             latency,

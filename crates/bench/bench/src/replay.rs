@@ -48,6 +48,7 @@ pub fn read(text: &[u8], methods: &[String]) -> Log {
             None => log.unread += 1,
         }
     }
+    // Servers write a line when a request ends, so times may be out of order. The sort keeps the order in a second.
     log.entries.sort_by_key(|entry| entry.second);
     log
 }
@@ -143,7 +144,8 @@ fn entry(line: &[u8]) -> Option<Entry> {
     sendable_entry(time.to_timestamp().ok()?, method, target)
 }
 
-/// Reads `text` up to the quote that ends it, and decodes the escapes of httpd and nginx.
+/// Reads `text` up to the quote that ends it, and decodes the escapes of httpd and nginx: `\xHH`, and `\` before a byte
+/// that stands for itself. `None` without that quote, or if an escape is malformed.
 fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

@@ -79,6 +79,7 @@ fn requests(
 /// Reads the request of one line. Without a method, it is a POST if it has a body, else a GET.
 fn request(line: &[u8], base: &Request) -> Result<Request, String> {
     let line: RequestLine = serde_json::from_slice(line).map_err(|error| fault(&error))?;
+    // A path may begin with a placeholder, whose value has the slash.
     if !line.path.starts_with('/') && !line.path.starts_with("{{") {
         return Err(format!(
             "the path {:?} does not begin with a slash",
@@ -96,6 +97,7 @@ fn request(line: &[u8], base: &Request) -> Result<Request, String> {
     };
     let default = if body.is_some() { "POST" } else { "GET" };
     let method = line.method.unwrap_or_else(|| default.to_owned());
+    // Servers want a Content-Length for these, even if it is 0.
     let sends_body = body.is_some() || ["POST", "PUT", "PATCH"].contains(&method.as_str());
     let body = body.unwrap_or_default();
     let content = sends_body.then_some(Content {

@@ -36,7 +36,7 @@ impl Server {
     }
 
     /// The CPU time that the processes have used since they were found by [`Self::of`]; `None` if one of them has
-    /// ended, or if the kernel counts no CPU time.
+    /// ended. It is also `None` if no time was used, as where the kernel counts none.
     pub(crate) fn used(&self) -> Option<Duration> {
         let mut used = Duration::ZERO;
         for (id, before) in &self.processes {

@@ -52,6 +52,7 @@ pub(crate) enum Information {
 /// Reads a command line. If it asks for help or the version, the rest is not read.
 pub(crate) fn read(arguments: &[String], mode: Mode) -> Result<Settings, Refusal> {
     let mut settings = Settings::new(mode);
+    // `before` is the flag without a value just before a part: an operand behind it may be meant as its value.
     let (mut is_first, mut before) = (true, None);
     for part in Line::new(arguments, mode) {
         let mut flag_without_value = None;

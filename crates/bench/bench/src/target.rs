@@ -194,6 +194,7 @@ fn ajp(settings: &Settings, url: &Url) -> Ajp {
         server_name,
         server_port,
         is_ssl: false,
+        // The usual size of an AJP13 packet, which every container accepts.
         packet_bytes: 8192,
     }
 }

@@ -130,6 +130,7 @@ impl Scheme {
 
 /// The bytes of `text` outside placeholders such as `{{rand 1 6}}`, which may contain spaces.
 fn outside_braces(text: &str) -> impl Iterator<Item = u8> {
+    // The first piece (number 0) is before any placeholder; each other one begins inside of one.
     let pieces = text.split("{{").enumerate();
     let outside = pieces.map(|(number, piece)| match piece.split_once("}}") {
         Some((_, after)) if number > 0 => after,

@@ -56,7 +56,8 @@ pub(crate) fn run(
     })
 }
 
-/// The exit code of a comparison that was not interrupted.
+/// The exit code of a comparison that was not interrupted: by the verdict on its conditions if there are any, then by
+/// whether there is a result.
 fn exit_code(result: &Versus) -> u8 {
     let gate = result.gate.as_ref();
     let verdict = gate.and_then(|gate| Verdict::named(&gate.verdict));
@@ -79,12 +80,13 @@ fn exit_code(result: &Versus) -> u8 {
     }
 }
 
-/// The comparison, and both plans.
+/// The comparison, and both plans: that of the URL typed and that of `--versus`. Fills in the default duration.
 fn duel(settings: &mut Settings) -> Result<(Duel, [Plan; 2]), Refusal> {
     flag::check(&settings.flags, RunKind::Versus)?;
     if let Some(condition) = settings.checks.gate.conditions.first() {
         return Err(Refusal::NeedsRatio(condition.text.clone()));
     }
+    // The time of each plan; `Duel` divides it into blocks.
     let span = settings.load.duration.get_or_insert(DURATION).to_owned();
     let other_url = settings.load.versus.clone().unwrap_or_default();
     let plan_a = plan::prepare(settings)?;

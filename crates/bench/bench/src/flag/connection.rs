@@ -96,6 +96,7 @@ pub(super) static FLAGS: &[Flag] = &[
     },
 ];
 
+/// Adds the addresses of a list to the sources. A name that does not resolve is remembered, because ab refuses it late.
 fn add_sources(settings: &mut Settings, given: &FlagUse<'_>) -> Result<(), Refusal> {
     for text in given.text().split(',').filter(|text| !text.is_empty()) {
         match source(text) {

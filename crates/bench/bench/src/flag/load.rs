@@ -44,6 +44,7 @@ pub(crate) struct LoadSettings {
 }
 
 impl LoadSettings {
+    /// Sets the duration of the run; two different flags for it are refused. 0 means without a limit.
     fn set_duration(&mut self, given: &FlagUse<'_>) -> Result<(), Refusal> {
         let duration = given.time()?;
         if self.duration_by.is_some_and(|by| by != given.flag.long) {

@@ -32,7 +32,7 @@ pub(crate) struct RequestSettings {
 impl RequestSettings {
     /// Sets the method by `-i`, `-p` or `-u`. A second of these is refused; in ab mode also one after `-m`.
     fn choose(&mut self, body: Body, mode: Mode) -> Result<(), Refusal> {
-        if self.body.is_some() || mode == Mode::Ab && self.method.is_some() {
+        if self.body.is_some() || (mode == Mode::Ab && self.method.is_some()) {
             return Err(Refusal::MixedMethods(body));
         }
         self.body = Some(body);

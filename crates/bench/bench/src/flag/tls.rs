@@ -84,7 +84,7 @@ pub(super) static FLAGS: &[Flag] = &[
     },
 ];
 
-/// The TLS versions that a word names; `None` for a word that ab ignores.
+/// The TLS versions that a word names; `None` for a word that ab ignores. A version before 1.2 is refused.
 fn versions(text: &str) -> Result<Option<Vec<TlsVersion>>, Refusal> {
     let upper = text.to_ascii_uppercase();
     // ab compares beginnings, longer names first.
