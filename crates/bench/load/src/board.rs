@@ -89,6 +89,7 @@ pub(crate) struct Line {
 }
 
 impl Board {
+    /// The state before the first thread is ready. `threads` is their number; each counts itself ready later.
     pub(crate) fn new(
         plan: Plan,
         targets: Vec<PreparedTarget>,

@@ -73,6 +73,7 @@ impl Client {
                 let Some(prepared) = &request.ajp else {
                     return debug_assert!(false, "prepared for another protocol");
                 };
+                // The codec's state after the head and the first part of the body, which are sent as prepared bytes.
                 client.as_mut().clone_from(&prepared.client);
                 *rest_sent = 0;
             }
@@ -112,6 +113,7 @@ impl Client {
                         send_rest(client, request, rest_sent, out);
                     }
                     Some(ajp::client::AjpSkim::Body(len)) if len > 0 => {
+                        // The data follows the head of the packet.
                         sink(&packet[CHUNK_BYTES..CHUNK_BYTES + len]);
                     }
                     _ => {}
@@ -251,6 +253,7 @@ fn http_step(skimmed: http1::Http1Skim) -> Step {
     }
 }
 
+/// A response of AJP13 as a step. The packet that asks for the next body bytes has no bytes of the response.
 fn ajp_step(skimmed: ajp::client::AjpSkim) -> Step {
     use ajp::client::AjpSkim;
     match skimmed {
@@ -266,6 +269,7 @@ fn ajp_step(skimmed: ajp::client::AjpSkim) -> Step {
     }
 }
 
+/// The kind of failure that a fault of HTTP/1.x is: bytes without a request, a broken body, or a broken head.
 fn http_failure(fault: http1::Fault) -> FailureKind {
     use http1::Fault;
     match fault {

@@ -201,6 +201,7 @@ fn coordinated_omission(percent: f64, limit_ms: f64, report: &Report) -> Option<
     let busy = (answered.sum() + unfinished.sum()).as_secs_f64();
     let stalled = answered.beyond(limit, stall_min) + unfinished.beyond(limit, stall_min);
     let share = stalled.as_secs_f64() / busy.max(f64::MIN_POSITIVE);
+    // Had requests been sent in that time, this share of them would have been beyond the limit.
     (share > 1.0 - percent / 100.0).then(|| {
         format!(
             "clients waited beyond the limit for {:.0} % of their time, in stalls, and sent nothing \
@@ -226,6 +227,7 @@ impl Disturbance {
         disturbances.max_by_key(|disturbance| disturbance.longest)
     }
 
+    /// The disturbance that `warning` is about; `None` if it is not about the generator.
     fn of_warning(warning: &Warning, report: &Report) -> Option<Self> {
         let longest = match warning {
             Warning::GeneratorLate { p99 } => *p99,

@@ -147,6 +147,7 @@ impl Http2 {
             }
             Ok(Some(0)) => Err(StreamFailure::Closed),
             Ok(Some(len)) => {
+                // No event tells about the end of a stream that the peer has closed already: it must be read.
                 let is_last = self.stream.is_emptied(len, scratch.len()) && !self.peer_closed;
                 self.is_readable = !is_last;
                 self.input.extend_from_slice(&scratch[..len]);
@@ -170,13 +171,15 @@ impl Http2 {
         let connection = &mut self.client.connection;
         match &received {
             Ok(Some(Event::Body { stream, data, .. })) => {
+                // All but the data is framing. The server may send as many bytes again, because none are kept.
                 self.framing -= data.len() as u64;
                 let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
                 connection.credit(*stream, bytes, &mut self.out);
             }
             Ok(_) => {}
             Err(fault) => {
-                connection.go_away(fault.code(), true, &mut self.out);
+                let is_final = true;
+                connection.go_away(fault.code(), is_final, &mut self.out);
                 // The connection is over, whether this arrives or not.
                 let _ = self.write();
             }
@@ -215,8 +218,9 @@ impl Http2 {
             && let Some((stream, mut body)) = self.bodies.pop_front()
         {
             let connection = &mut self.client.connection;
+            let ends = true;
             // An error means that the stream has ended: the rest of its body is dropped.
-            if let Ok(len) = connection.begin_data(stream, body.len(), true, &mut self.out) {
+            if let Ok(len) = connection.begin_data(stream, body.len(), ends, &mut self.out) {
                 blocked = if len == 0 { blocked + 1 } else { 0 };
                 self.out.extend_from_slice(&body.split_to(len));
                 if !body.is_empty() {

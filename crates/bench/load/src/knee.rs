@@ -70,12 +70,14 @@ impl Search {
     pub fn note_late(&mut self) {
         self.late += 1;
         if self.late > LATE_MAX {
+            // An undecided step is repeated only once: this one counts as the repetition.
             self.is_repeat = true;
             self.note(Verdict::Undecided);
         }
     }
 
-    /// Notes the verdict of the step at the rate of [`Self::next()`].
+    /// Notes the verdict of the step at the rate of [`Self::next()`], and chooses the next rate. A step that is
+    /// undecided for the first time is repeated instead.
     pub fn note(&mut self, verdict: Verdict) {
         let Some(rate) = self.next else { return };
         if verdict == Verdict::Undecided && !self.is_repeat {
@@ -125,6 +127,7 @@ impl Search {
             return None;
         }
         match self.failed {
+            // No rate has failed: half as much again is likely to.
             None => Some((highest * 1.5).min(self.max)),
             Some(failed) if failed > highest * RATIO => Some((highest * failed).sqrt()),
             Some(_) => None,

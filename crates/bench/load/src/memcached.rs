@@ -200,6 +200,7 @@ impl Client {
     }
 }
 
+/// The kind of failure that a fault of the memcached protocol is.
 fn failure(fault: catamaran_memcache::Fault) -> FailureKind {
     use catamaran_memcache::Fault;
     match fault {

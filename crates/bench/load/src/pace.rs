@@ -65,6 +65,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// The open loop of `schedule`, of which at most `backlog_max` due requests wait for a connection.
     pub(crate) fn new(schedule: Schedule, backlog_max: usize) -> Self {
         Self {
             schedule,
@@ -98,11 +99,13 @@ impl Feed {
 
     /// The permission for `client`, which is free since `now`, to send a request; `None`: there is none to send.
     pub(crate) fn claim(&mut self, client: usize, now: u64) -> Option<Ticket> {
+        // A request that became due just before the end may begin a little after it.
         if now >= self.until && !self.has_fresh(now) {
             return None;
         }
         match &mut self.mode {
             Mode::Closed { clients } => {
+                // Stages may want fewer clients than there are connections.
                 if client >= *clients {
                     return None;
                 }

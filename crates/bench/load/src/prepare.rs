@@ -207,6 +207,7 @@ impl Choice {
             .iter()
             .map(|request| u64::from(request.weight.get()));
         let first = weights.next()?;
+        // The sums of the weights up to each request: a random number below the last sum chooses one.
         let mut below = vec![first];
         let mut is_even = true;
         for weight in weights {
@@ -225,7 +226,9 @@ impl Choice {
     }
 }
 
+/// The bytes of an HTTP/1.x request. `number` is its place in the plan.
 fn http(request: &plan::Request, number: usize) -> PreparedRequest {
+    // 256 bytes are enough for most heads; longer ones make it grow.
     let mut bytes = Vec::with_capacity(256 + request.body.len());
     for part in [
         &request.method,
@@ -284,6 +287,7 @@ fn ajp(
     })
 }
 
+/// Writes the head of an AJP13 request to `out`. `Err` is the text of why it cannot be encoded.
 fn send_ajp_head(
     client: &mut ajp::Client,
     request: &plan::Request,

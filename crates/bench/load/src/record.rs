@@ -308,7 +308,8 @@ impl Record {
         record(&mut self.connect, duration);
     }
 
-    /// Adds the measurements of another thread.
+    /// Adds the measurements of another thread. Silences and the timeline are left out: `run::assemble` joins those of
+    /// all threads.
     pub(crate) fn merge(&mut self, other: &Self) {
         merge_counts(&mut self.counts, &other.counts);
         self.ab.connect += other.ab.connect;
@@ -370,13 +371,14 @@ impl Record {
         self.bytes.sent_bodies += flight.sent_body;
     }
 
+    /// Counts a request that failed at `now`: in all, by its kind, and in its second and slice of time.
     fn count_failure(&mut self, kind: FailureKind, now: u64) {
         self.counts.failed += 1;
         self.failures.add(kind);
         self.last_end = self.last_end.max(now);
-        let at = now.saturating_sub(self.origin);
-        self.seconds.at(at).failed += 1;
-        self.timeline.fail(at);
+        let since_origin = now.saturating_sub(self.origin);
+        self.seconds.at(since_origin).failed += 1;
+        self.timeline.fail(since_origin);
     }
 
     /// Keeps the times of an answered request.

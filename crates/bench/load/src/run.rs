@@ -254,6 +254,7 @@ fn start_workers(
     started
 }
 
+/// Starts a thread that runs `worker` and sends its outcome.
 fn spawn(worker: Worker, sender: SyncSender<Outcome>) -> io::Result<()> {
     let thread = thread::Builder::new().name("load".to_owned());
     thread.spawn(move || {
@@ -263,6 +264,7 @@ fn spawn(worker: Worker, sender: SyncSender<Outcome>) -> io::Result<()> {
     Ok(())
 }
 
+/// The failure that ends a run if a thread cannot be set up; it counts as a lack of descriptors.
 fn no_thread(error: &io::Error) -> FatalError {
     FatalError {
         kind: FailureKind::Descriptors,

@@ -86,6 +86,7 @@ fn socket(address: &Address, options: &Connections) -> io::Result<(Socket, SockA
     Ok((socket, peer))
 }
 
+/// Begins to connect. The result says nothing about success: the socket is writable once it is known.
 fn connect_plain(address: &Address, socket: Socket, peer: &SockAddr) -> io::Result<Plain> {
     // A connect of a non-blocking socket goes on in the background.
     if let Err(error) = socket.connect(peer)
@@ -211,6 +212,7 @@ impl Stream {
         }
     }
 
+    /// Writes some of the bytes; returns their number. TLS takes only bytes of the first slice that has any.
     pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.write_vectored(slices),

@@ -176,7 +176,9 @@ impl Template {
             match part {
                 Part::Literal(text) => out.extend_from_slice(text),
                 Part::Number => write_number(u64::MAX, out),
+                // 32 digits and four hyphens.
                 Part::Uuid => out.extend_from_slice(&[b'0'; 36]),
+                // The number with the most signs, whatever the bounds are.
                 Part::Random(_) => write_number(i64::MIN, out),
                 Part::Column(column) => {
                     if let Some(table) = table {
@@ -286,9 +288,11 @@ fn write_number(number: impl std::fmt::Display, out: &mut Vec<u8>) {
 fn uuid(random: &mut fastrand::Rng, out: &mut Vec<u8>) {
     let (version_mask, version) = (0xF << 76, 0x4 << 76);
     let (variant_mask, variant) = (0x3 << 62, 0x2 << 62);
-    let bits = random.u128(..) & !version_mask & !variant_mask | version | variant;
+    let random_bits = random.u128(..) & !version_mask & !variant_mask;
+    let bits = random_bits | version | variant;
     let digits = format!("{bits:032x}");
     for (index, digit) in digits.bytes().enumerate() {
+        // The form is 8-4-4-4-12 digits.
         if matches!(index, 8 | 12 | 16 | 20) {
             out.push(b'-');
         }

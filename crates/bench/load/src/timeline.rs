@@ -67,6 +67,8 @@ impl Timeline {
         coarser
     }
 
+    /// Adds the counts of another thread, slice by slice. The timeline with the shorter slices is joined first,
+    /// until both have slices of one length.
     pub(crate) fn add(&mut self, other: &Self) {
         let length = self.length.max(other.length);
         while self.length < length {
@@ -180,6 +182,7 @@ impl TimelineRecorder {
         if self.done.slices.len() >= self.slices_max() {
             self.done.join();
         }
+        // Joining has made the slices longer.
         let length = nanos(self.done.length);
         let index = usize::try_from(at / length).unwrap_or(SLICES_MAX);
         self.current = index.min(SLICES_MAX);

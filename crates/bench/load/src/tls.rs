@@ -103,6 +103,7 @@ fn config(options: &Tls, protocol: &Protocol) -> Result<ClientConfig, String> {
         }
     };
     config.enable_sni = options.server_name.is_some();
+    // Each connection makes a full handshake, as ab's do.
     config.resumption = Resumption::disabled();
     config.alpn_protocols = match protocol {
         Protocol::Http2 => vec![HTTP2.to_vec()],
@@ -208,6 +209,7 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(())
     }
 
+    /// Reads decrypted bytes. `WouldBlock` means that more must be received first; 0 is the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(buffer) {
@@ -221,6 +223,8 @@ impl<S: Read + Write> TlsStream<S> {
         }
     }
 
+    /// Takes bytes to encrypt, and sends what the socket takes; returns how many were taken. `WouldBlock` means
+    /// that encrypted bytes of earlier calls still wait, so that this type never stores more than one call.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.flush()?;
         if self.session.wants_write() {

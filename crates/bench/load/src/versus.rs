@@ -316,8 +316,8 @@ fn median(target: &str, blocks: &[Block], value: fn(&Block) -> Option<f64>) -> O
     Spread::of(&values).map(|spread| spread.median)
 }
 
-/// Why the comparison is invalid: most requests of both targets had an error page or no response. `None` if that is not
-/// so.
+/// Why the comparison is invalid: more than `ERRORS_MAX` of the requests of both targets had an error page or no
+/// response. `None` if that is not so, or not known of a target.
 fn errors_alone(blocks: &[Block]) -> Option<String> {
     let [a, b] = TARGETS.map(|target| median(target, blocks, |block| Some(block.errors)));
     let (a, b) = (a?, b?);
@@ -359,6 +359,7 @@ fn unequal_silences([a, b]: &[SilentBlocks; 2], pairs: usize) -> Option<String> 
         part: silent.blocks as u64,
         whole: pairs as u64,
     };
+    // The probability that chance alone makes such a difference.
     (fisher(share(a), share(b)) <= 1.0 - LEVEL).then(|| {
         format!(
             "But A gave no answer for up to {:.0} ms in {} of {pairs} blocks, B for up to {:.0} ms in {}: no p99 of \

@@ -160,6 +160,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Prepares the worker of one thread: its poll, its slots without connections, and its share of the load.
     pub(crate) fn new(board: &Arc<Board>, part: Part, share: Share) -> io::Result<Self> {
         let plan = &board.plan;
         let poll = Poll::new()?;
@@ -173,6 +174,7 @@ impl Worker {
             Pace::Open { .. } => Some(Timer::new(poll.registry(), TIMER)?),
         };
         let feed = Feed::new(mode(plan, part, &level), share);
+        // A record for the warm-up, without samples and without a planned end. `begin_to_measure` replaces it.
         let record = Record::new(timer.is_some(), 0, 0, NEVER);
         let lent = SlotResources::new(
             Arc::clone(board),
@@ -202,6 +204,7 @@ impl Worker {
             next_tick: 0,
             next_sweep: 0,
             tick,
+            // A request ends late by a tenth of its timeout at most.
             sweep: (timeout / 10).clamp(SWEEP_MIN, SWEEP_MAX),
             timeout,
             usage_from: (0, ThreadTimes::default()),
@@ -333,6 +336,7 @@ impl Worker {
                 let since = self.lent.now.saturating_sub(self.usage_from.0) as f64 / 1e9;
                 *clients = self.level.at(since).round() as usize;
             }
+            // Each free slot is tried once: one whose client is not wanted yet goes back into the queue.
             for _ in 0..self.lent.idle.len() {
                 if let Some(key) = self.lent.idle.pop_front() {
                     self.slots[key].start(&mut self.lent);
@@ -426,6 +430,7 @@ impl Worker {
             polled => polled?,
         }
         self.lent.look_at_the_clock();
+        // A worker that comes back later than this had no CPU or was stopped, which is no silence of the server.
         let expected_at = self.woke_at.saturating_add(wait);
         self.lent
             .record
@@ -493,6 +498,7 @@ impl Worker {
             },
             warm_up_requests: self.lent.warm_up.started,
             open_max: self.lent.open_max,
+            // Before the server's settings arrive, a connection may begin more streams than it allows.
             streams_max: self.lent.streams_max.min(self.lent.streams_allowed),
             busy: self.lent.busy,
             expected_busy,

@@ -117,6 +117,7 @@ impl Condition {
 }
 
 impl Measure {
+    /// `rate`, `errors`, or a percentile such as `p99.9`.
     fn parse(text: &str) -> Result<Self, ConditionFault> {
         match text {
             "rate" => return Ok(Self::Rate),

@@ -30,18 +30,20 @@ impl Zipf {
             area_last: 0.0,
             near: 0.0,
         };
+        // The curve's height at the first rank is 1, and so is the area of its own.
         zipf.area_first = zipf.area(1.5) - 1.0;
         zipf.area_last = zipf.area(ranks + 0.5);
         zipf.near = 2.0 - zipf.place(zipf.area(2.5) - zipf.height(2.0));
         zipf
     }
 
-    /// Draws a rank, from 1.
+    /// Draws a rank, from 1: inverts a random area, rounds the place to a rank, and draws again if it is rejected.
     pub(super) fn rank(&self, random: &mut fastrand::Rng) -> u64 {
         loop {
             let area = self.area_last + random.f64() * (self.area_first - self.area_last);
             let place = self.place(area);
             let rank = (place + 0.5).floor().clamp(1.0, self.ranks);
+            // Else the area must lie in the last part of the rank's, which is as large as the rank's height.
             if rank - place <= self.near || area >= self.area(rank + 0.5) - self.height(rank) {
                 return rank as u64;
             }

@@ -23,10 +23,15 @@ struct Piece {
 }
 
 impl Level {
+    /// The level of `stages`, one after the other from time zero; that of `base` if there are none.
     pub(crate) fn new(base: f64, stages: &[Stage]) -> Self {
         let mut pieces: Vec<Piece> = Vec::with_capacity(stages.len());
         for stage in stages {
-            let (start, before) = pieces.last().map_or((0.0, 0.0), |last| (last.end, last.to));
+            // A ramp at the beginning starts from zero.
+            let (start, before) = match pieces.last() {
+                Some(last) => (last.end, last.to),
+                None => (0.0, 0.0),
+            };
             pieces.push(Piece {
                 start,
                 end: start + stage.duration.as_secs_f64(),

@@ -171,6 +171,7 @@ impl Plan {
         requests.any(Request::uses_table)
     }
 
+    /// A replay needs an open loop, one target, and only requests that this target has.
     fn check_replay(&self, replay: &Replay) -> Result<(), PlanFault> {
         let is_open = matches!(self.pace, Pace::Open { .. });
         let requests = self.targets[0].requests.len();
@@ -185,6 +186,7 @@ impl Plan {
         }
     }
 
+    /// A stage lasts some time, and asks for no more clients than there are connections.
     fn check_stage(&self, number: usize, stage: &Stage) -> Result<(), PlanFault> {
         let level_is_sane = stage.level.is_finite() && stage.level >= 0.0;
         if stage.duration.is_zero() || !level_is_sane {
@@ -202,6 +204,7 @@ impl Plan {
         Ok(())
     }
 
+    /// Checks one target. `number` is its place in the plan, for the message.
     fn check_target(&self, number: usize, target: &Target) -> Result<(), PlanFault> {
         if target.requests.is_empty() {
             return Err(PlanFault::NoRequest { target: number });
@@ -234,6 +237,7 @@ impl Plan {
         Ok(())
     }
 
+    /// Checks the options of memcached, and that the plan asks for nothing that its client cannot do.
     fn check_memcached(&self, target: &Target, options: &Memcached) -> Result<(), PlanFault> {
         if !self.connections.keep_alive {
             return Err(PlanFault::MemcachedWithoutKeepAlive);

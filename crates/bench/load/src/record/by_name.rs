@@ -52,6 +52,7 @@ impl Names {
             });
             places.push(u32::try_from(place).ok());
         }
+        // Without any name there are no places either, so that nothing is looked up.
         if list.is_empty() {
             Self::default()
         } else {

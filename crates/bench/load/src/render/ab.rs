@@ -92,6 +92,7 @@ fn software(report: &Report) -> &str {
         .unwrap_or_default()
 }
 
+/// The length of the first document; 0 if no response came, as ab prints it.
 fn document_length(report: &Report, subject: &Subject) -> String {
     if subject.variable_length {
         return "Variable".to_owned();
@@ -159,7 +160,9 @@ fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     );
 }
 
+/// Rates and times per request. A transfer rate of what was sent follows if requests have bodies.
 fn rates(page: &mut Page, report: &Report, subject: &Subject) {
+    // Without time there is no rate: ab leaves these lines out, too.
     if report.elapsed.as_micros() == 0 {
         return;
     }
@@ -214,6 +217,7 @@ fn rows(report: &Report) -> [(&'static str, &'static str, Histogram); 4] {
     ]
 }
 
+/// The table of times. With `-S` (no `confidence`) it has no median and no deviation, and no warnings of skew.
 fn times(page: &mut Page, report: &Report, subject: &Subject) {
     page.gap();
     page.line("Connection Times (ms)");

@@ -25,6 +25,7 @@ pub fn gate(gate: &Gate) -> String {
     page.into_text()
 }
 
+/// A condition's value with its interval; empty if the run has no such value.
 fn figures(condition: &Condition) -> String {
     let (Some(value), Some(unit)) = (condition.value, condition.unit.as_deref()) else {
         return String::new();
@@ -37,6 +38,7 @@ fn figures(condition: &Condition) -> String {
         _ => format!("{value}"),
     };
     match (condition.low, condition.high) {
+        // An interval of one point, or of a count, says no more than the value.
         (Some(low), Some(high)) if unit == "requests" || low == high => {
             debug_assert!(low <= high, "an interval has two ends");
             number(value)

@@ -100,6 +100,7 @@ fn of_whole_run(report: &Report) -> impl Iterator<Item = Interval<'_>> {
     })
 }
 
+/// An interval of the log with the latencies of one slice.
 fn interval(
     tag: &'static str,
     start: Duration,

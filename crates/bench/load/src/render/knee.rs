@@ -48,6 +48,7 @@ fn passed_above(knee: &Knee) -> Option<String> {
     ))
 }
 
+/// The line with the result: the highest rate that held, and the lowest that broke a limit.
 fn sustained(knee: &Knee) -> String {
     match (knee.sustained_per_s, knee.broken_per_s) {
         (Some(low), None) if knee.is_generator => format!(

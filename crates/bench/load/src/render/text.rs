@@ -82,6 +82,7 @@ fn spans(page: &mut Page, report: &Report) {
     }
 }
 
+/// The numbers of requests by their end. Lines whose number is zero are left out.
 fn counts(page: &mut Page, report: &Report, subject: &Subject) {
     let counts = &report.requests;
     page.pair("Complete requests", counts.completed);
@@ -135,6 +136,7 @@ fn streams(report: &Report, subject: &Subject) -> String {
     format!("{reached} per connection at most, {asked} were asked for")
 }
 
+/// Rates of requests and bytes over the measured time.
 fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     let completed = report.in_span.completed;
     let rate = per_second(completed, report.elapsed);
@@ -169,6 +171,7 @@ fn rates(page: &mut Page, report: &Report, subject: &Subject) {
     ));
 }
 
+/// The table of latencies. Without `confidence` it has no deviation and no median.
 fn times(page: &mut Page, report: &Report, subject: &Subject) {
     let latency = &report.latency;
     page.gap();
@@ -284,6 +287,7 @@ fn spread(page: &mut Page, report: &Report) {
     page.line(format_args!("Coefficient of variation: {variation:.1} %"));
 }
 
+/// The mean number of bytes per request that was started.
 fn bytes(page: &mut Page, report: &Report) {
     let bytes = &report.bytes;
     let requests = report.requests.started.max(1) as f64;

@@ -83,6 +83,7 @@ pub fn lines(facts: &Facts) -> [String; 5] {
     ]
 }
 
+/// The facts of the five lines, for a report of a run that has ended.
 fn facts(report: &Report) -> Facts {
     let latency = &report.latency;
     let percentiles = match latency.censored() {
@@ -94,9 +95,10 @@ fn facts(report: &Report) -> Facts {
     };
     let mut statuses = [0; 5];
     for (status, count) in &report.statuses {
-        // A status below 100 wraps around to an index without a class.
-        if let Some(class) = statuses.get_mut(usize::from(status / 100).wrapping_sub(1)) {
-            *class += count;
+        let first_digit = usize::from(status / 100);
+        // Statuses below 100 and above 599 have no class.
+        if (1..=5).contains(&first_digit) {
+            statuses[first_digit - 1] += count;
         }
     }
     let unfinished = &report.unfinished;
@@ -182,6 +184,7 @@ fn judgement(report: &Report) -> String {
     }
 }
 
+/// The numbers of responses from 1xx to 5xx, without those that are zero.
 fn statuses(classes: [u64; 5]) -> String {
     let mut parts = Vec::new();
     for (class, count) in (1..).zip(classes) {
@@ -196,6 +199,7 @@ fn statuses(classes: [u64; 5]) -> String {
     }
 }
 
+/// A latency; `>` before it says that the true one is longer, because requests without an answer are not in it.
 fn time(bound: LatencyFloor) -> String {
     let sign = if bound.is_exact { "" } else { "> " };
     let time = bound.at_least;

@@ -63,6 +63,7 @@ pub fn json(versus: &Versus) -> String {
     super::json::indented(versus)
 }
 
+/// How often and how long a target gave no answer.
 fn silences(page: &mut Page, silent: &SilentBlocks, pairs: usize) {
     page.line(format_args!(
         "{:10}{} gave no answer in {} span(s) of {} of its {pairs} blocks, for up to {:.0} ms",
@@ -74,6 +75,8 @@ fn silences(page: &mut Page, silent: &SilentBlocks, pairs: usize) {
     ));
 }
 
+/// The row of one measure: both values, their ratio with its interval, the verdict. A measure without an interval
+/// has no ratio. An end of an interval without a bound is `∞`.
 fn row(page: &mut Page, measure: &Measure) {
     let number = |value: Option<f64>| match value {
         Some(value) => format!("{value:.3}"),
@@ -111,6 +114,7 @@ fn value_text(value: Option<f64>, unit: &str) -> String {
     }
 }
 
+/// The verdict in words; if no difference is shown, with the size of one that the noise may hide.
 fn verdict_text(measure: &Measure) -> String {
     let text = match measure.verdict.as_str() {
         "differs" => "differs",

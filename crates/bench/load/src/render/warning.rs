@@ -212,6 +212,7 @@ fn were(ThreadShare { count, of }: ThreadShare) -> String {
     }
 }
 
+/// The warning of a warm-up that ended before the run was steady.
 fn not_steady(verdict: WarmUp) -> String {
     let percent = |share: f64| format!("{:.0} %", share.abs() * 100.0);
     match verdict {

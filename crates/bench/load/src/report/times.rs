@@ -64,6 +64,7 @@ pub struct CorrectedTimes {
 }
 
 impl From<CensoredLatencies> for CorrectedTimes {
+    /// Notes the keys of all figures that are only lower bounds, because some requests were not answered.
     fn from(censored: CensoredLatencies) -> Self {
         let mut lower_bounds = Vec::new();
         for (bound, key) in censored
@@ -75,6 +76,7 @@ impl From<CensoredLatencies> for CorrectedTimes {
                 lower_bounds.push(key.to_owned());
             }
         }
+        // The time of an unanswered request is not known, so neither mean nor maximum is exact.
         if censored.unanswered() > 0 {
             lower_bounds.extend(["mean_us", "max_us"].map(str::to_owned));
         }
@@ -124,6 +126,7 @@ pub struct Times {
 }
 
 impl From<Histogram> for Times {
+    /// The figures of a histogram; `percentile_max` is the highest percentile that its number of values supports.
     fn from(histogram: Histogram) -> Self {
         let [
             p50_us,
@@ -261,6 +264,7 @@ impl Curves {
 /// The points of a curve: percentiles of 0, 25, 44 and so on, where eight steps divide the rest by ten.
 fn curve(times: &Histogram) -> Vec<CurvePoint> {
     let mut points = Vec::new();
+    // Five decades: up to 99.999 %.
     for step in 0..=40 {
         let percent = 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / 8.0));
         if is_quotable(percent, times.count()) {

@@ -107,6 +107,7 @@ impl Serialize for Warning {
 }
 
 impl<'de> Deserialize<'de> for Warning {
+    /// A warning that is read keeps its token and its text alone, not its figures.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct RawWarning {

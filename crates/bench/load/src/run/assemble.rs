@@ -212,7 +212,7 @@ fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent
     let own = recorded.clone().map(|silences| silences.standstills(to));
     let threads: Vec<Vec<Span>> = recorded.map(|silences| silences.until(to)).collect();
     let lengths = threads.iter().flatten().map(|(begin, end)| end - begin);
-    let silent: u64 = lengths.filter(|length| *length >= min).sum();
+    let silent_time: u64 = lengths.filter(|length| *length >= min).sum();
     let since_origin = |time: u64| Duration::from_nanos(time.saturating_sub(from));
     let silence = |(begin, end): Span| Silence {
         from: since_origin(begin),
@@ -228,7 +228,7 @@ fn silences(outcomes: &[Outcome], whole: &Outcome, from: u64, to: u64) -> Silent
         spans: long_enough.map(silence).collect(),
         min: Duration::from_nanos(min),
         longest: longest.map(silence),
-        share: silent as f64 / (measured * threads.len().max(1) as f64),
+        share: silent_time as f64 / (measured * threads.len().max(1) as f64),
         own: own.collect(),
     }
 }
@@ -377,7 +377,7 @@ fn warn_of_answers(report: &Report, plan: &Plan, warnings: &mut Vec<Warning>) {
         let (count, of) = (operations.misses, operations.gets());
         warnings.push(Warning::Misses { count, of });
     }
-    // The last answer of each connection with a limit of ours is not the server's doing.
+    // The plan's own limit of requests per connection closes some connections, so a small share is no reason to warn.
     let closed = (of - kept) as f64;
     if plan.connections.keep_alive && closed > of as f64 * CLOSED_MAX {
         warnings.push(Warning::KeepAliveRefused { kept, of });
@@ -463,7 +463,7 @@ fn missed_rate(report: &Report, plan: &Plan) -> Option<Warning> {
         None => Level::new(per_second, &plan.stages).area(seconds),
     };
     let sent = report.in_span.sent as f64;
-    // Poisson counts vary by their square root.
+    // Poisson counts vary by their square root; three times that is more than chance.
     let is_missed = sent < due * RATE_MIN - 3.0 * due.sqrt();
     is_missed.then(|| Warning::RateMissed {
         asked: due / seconds.max(f64::MIN_POSITIVE),

@@ -78,6 +78,7 @@ pub(super) struct Tally {
 }
 
 impl SlotResources {
+    /// The resources before any connection is open. `index` is the number of the thread.
     pub(super) fn new(
         board: Arc<Board>,
         registry: Registry,
@@ -348,6 +349,7 @@ impl SlotResources {
 }
 
 impl Tally {
+    /// Counts the response to `flight`, which ended at `now`.
     fn answer(&mut self, flight: &Flight, now: u64) {
         let total = now.saturating_sub(flight.begun);
         self.completed += 1;

@@ -42,6 +42,8 @@ macro_rules! either {
 }
 
 impl Slot {
+    /// A slot for connection `client_number` of all threads, whose index among the slots of this worker is `key`.
+    /// Targets take turns over the connections.
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let target = client_number % lent.board.targets.len();
         match lent.board.targets[target].codec {

@@ -19,6 +19,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
+    /// Makes a timer that is not set, and reports its end to the poll with `token`.
     pub(super) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -30,7 +31,8 @@ impl Timer {
         })
     }
 
-    /// Sets the timer to `at` on the run's clock, which is `left` nanoseconds from now.
+    /// Sets the timer to `at` on the run's clock, which is `left` nanoseconds from now. A timer that is set to `at` is
+    /// left as it is, which saves a call of the system.
     pub(super) fn set(&mut self, at: u64, left: u64) -> io::Result<()> {
         if self.set_to == at {
             return Ok(());

@@ -80,6 +80,7 @@ fn histogram(page: &mut String, runs: &[ChartedRun<'_>]) {
         let requests: u64 = bars.iter().map(|bar| bar.count).sum();
         let mut points = Vec::new();
         for bar in bars {
+            // A decade has `BARS` bars of equal width on the logarithmic axis.
             let from_ms = bar.to_ms / 10_f64.powf(1.0 / f64::from(BARS));
             let percent = bar.count as f64 / requests.max(1) as f64 * 100.0;
             points.extend([(from_ms, percent), (bar.to_ms, percent)]);
@@ -153,6 +154,8 @@ fn over_time(page: &mut String, runs: &[ChartedRun<'_>]) {
 }
 
 impl TimeChart {
+    /// The chart of one run with all its lines, or of two runs with one line each. A run in a comparison has a
+    /// name.
     fn of_runs(self, runs: &[ChartedRun<'_>]) -> Chart {
         let (line_name, value) = self.of_each;
         let mut series = Vec::new();

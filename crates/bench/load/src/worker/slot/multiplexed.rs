@@ -71,6 +71,7 @@ impl MultiplexedSlot {
         }
     }
 
+    /// Continues after the end of a pause.
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         if self.place.end_pause() {
             // The pause was planned, so nothing is late because of it.
@@ -175,7 +176,9 @@ impl MultiplexedSlot {
     /// Takes as many requests as the connection carries at once, and sends them.
     fn fill(&mut self, lent: &mut SlotResources) {
         if matches!(self.place.state, State::Closed) && self.waiting.is_empty() {
-            let taken = self.place.take(false, lent);
+            // This request is the reason for a new connection.
+            let is_reused = false;
+            let taken = self.place.take(is_reused, lent);
             self.waiting.extend(taken);
         }
         for _ in 0..self.room(lent) {

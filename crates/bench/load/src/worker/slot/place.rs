@@ -58,6 +58,8 @@ pub(super) enum State<C> {
 pub(super) const KEY_MASK: usize = (1 << KEY_BITS) - 1;
 
 impl<C> Place<C> {
+    /// A place without a connection. `turn` begins at another request for each client, so that not all send the
+    /// same one.
     pub(super) fn new(key: usize, client_number: usize, lent: &SlotResources) -> Self {
         let target = client_number % lent.board.targets.len();
         Self {

@@ -49,6 +49,7 @@ impl Sequential {
         }
     }
 
+    /// Continues after the end of a pause.
     pub(super) fn wake(&mut self, lent: &mut SlotResources) {
         if self.place.end_pause() {
             // The pause was planned, so nothing is late because of it.
@@ -108,6 +109,7 @@ impl Sequential {
         self.fill(lent);
         self.dial(lent);
         if !self.write(lent) {
+            // The connection has broken: its requests, or the next one, need another connection.
             self.fill(lent);
             self.dial(lent);
         }
@@ -230,6 +232,7 @@ impl Sequential {
 
     /// Handles received bytes: steps of the responses to the requests in flight, in order.
     fn receive(&mut self, bytes: &[u8], lent: &mut SlotResources) {
+        // Kept bytes are the beginning of a step whose end has come with `bytes`.
         let joined;
         let mut input = bytes;
         if !self.kept.is_empty() {
@@ -284,15 +287,19 @@ impl Sequential {
                 return;
             }
         }
-        if input.is_empty() {
+        self.keep(input, lent);
+    }
+
+    /// Keeps the bytes of an incomplete step until more come. If no response is due, they end the connection.
+    fn keep(&mut self, rest: &[u8], lent: &mut SlotResources) {
+        if rest.is_empty() {
             return;
         }
         if self.flights.is_empty() {
-            // No response is due.
             lent.connections.unsolicited += 1;
             self.close(lent);
         } else {
-            self.kept.extend_from_slice(input);
+            self.kept.extend_from_slice(rest);
         }
     }
 
@@ -399,9 +406,11 @@ impl Sequential {
             return;
         };
         flight.sent_body += self.client.rest_sent() as u64;
+        // A server may answer before it has read the whole request; the rest cannot be sent any more.
         let is_sent = self.outgoing.pop();
         self.served += 1;
         self.place.free_at = lent.now;
+        // Bytes after the response belong to the next response, if one is due.
         let has_excess = has_more && self.flights.is_empty();
         let can_reuse = self.client.can_reuse();
         match self.client.outcome() {
