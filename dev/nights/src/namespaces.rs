@@ -11,8 +11,8 @@ use anyhow::{Context as _, bail};
 #[expect(clippy::print_stdout, reason = "its output is the report")]
 pub fn main(minutes_max: u32, story: fn() -> anyhow::Result<bool>) -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let outcome = match arguments[..] {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
         [] => enter(minutes_max),
         [INSIDE] => story(),
         _ => Err(anyhow::anyhow!("this takes no arguments")),
@@ -39,7 +39,7 @@ fn enter(minutes_max: u32) -> anyhow::Result<bool> {
     match status.code() {
         Some(0) => Ok(true),
         Some(1) => Ok(false),
-        // The exit codes of `timeout` when the time is over.
+        // The exit codes of `timeout` when the time is over; 137 if it had to kill.
         Some(124 | 137) => bail!("it was not over after {minutes_max} minutes"),
         _ => bail!("it ended with {status}"),
     }

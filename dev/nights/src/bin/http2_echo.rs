@@ -34,6 +34,7 @@ fn main() -> std::io::Result<()> {
 /// The bytes that wait to be sent on a stream, and whether they are all of its body.
 type Queue = (BytesMut, bool);
 
+/// Serves one connection until the client closes it, is silent for 30 s, or breaks the protocol.
 fn serve(mut client: TcpStream, config: Config) -> std::io::Result<()> {
     let (mut input, mut out) = (BytesMut::new(), BytesMut::new());
     let mut server = Server::new(Limits::request(), config, &mut out);
@@ -51,7 +52,8 @@ fn serve(mut client: TcpStream, config: Config) -> std::io::Result<()> {
                 Ok(Some(event)) => handle(event, &mut server, &mut queues, &mut out),
                 Ok(None) => break,
                 Err(fault) => {
-                    server.connection.go_away(fault.code(), true, &mut out);
+                    let is_final = true;
+                    server.connection.go_away(fault.code(), is_final, &mut out);
                     return client.write_all(&out);
                 }
             }
@@ -60,6 +62,7 @@ fn serve(mut client: TcpStream, config: Config) -> std::io::Result<()> {
     }
 }
 
+/// Answers what an event asks for. Bodies are queued, because the windows may not have room for them yet.
 fn handle(
     event: Event<RequestHead>,
     server: &mut Server,
@@ -69,6 +72,7 @@ fn handle(
     match event {
         Event::Head { stream, ends, .. } => {
             respond(server, stream, StatusCode::OK, out);
+            // A request without a body has nothing to send back.
             let body = if ends { &b"hello"[..] } else { b"" };
             queues.insert(stream, (body.into(), ends));
         }
@@ -80,11 +84,15 @@ fn handle(
         Event::Body { stream, data, ends } => echo(stream, &data, ends, server, queues, out),
         Event::Trailers { stream, .. } => echo(stream, &Bytes::new(), true, server, queues, out),
         Event::Reset { stream, .. } | Event::Failed { stream, .. } => drop(queues.remove(&stream)),
-        Event::GoAway { .. } => server.connection.go_away(Code::NO_ERROR, true, out),
+        Event::GoAway { .. } => {
+            let is_final = true;
+            server.connection.go_away(Code::NO_ERROR, is_final, out);
+        }
         Event::Window { .. } | Event::Pong => {}
     }
 }
 
+/// Writes the head of a response, whose body follows. A stream that has ended meanwhile needs none.
 fn respond(server: &mut Server, stream: u32, status: StatusCode, out: &mut BytesMut) {
     let response = Response {
         status,
@@ -92,9 +100,12 @@ fn respond(server: &mut Server, stream: u32, status: StatusCode, out: &mut Bytes
         headers: &Fields::from_iter([("content-type", "text/plain")]),
         body: BodyLength::Unknown,
     };
-    server.send_head(stream, &response, false, out).ok();
+    let ends = false;
+    server.send_head(stream, &response, ends, out).ok();
 }
 
+/// Queues a part of the request's body as a part of the response, and lets the client send as many bytes again.
+/// With `ends` it is the last part.
 fn echo(
     stream: u32,
     data: &Bytes,
@@ -111,7 +122,8 @@ fn echo(
     }
 }
 
-/// Sends as much as the windows allow; returns whether the response is complete.
+/// Sends as much as the windows allow. Returns whether the stream is done: its response is complete, or it has
+/// ended.
 fn flush(stream: u32, queue: &mut Queue, server: &mut Server, out: &mut BytesMut) -> bool {
     let (bytes, is_whole) = queue;
     loop {

@@ -162,6 +162,7 @@ fn plan(seed: u64, more: &str) -> String {
     )
 }
 
+/// The ratio with its interval, of which `interval` has the logarithms.
 fn words_of(interval: &Centre) -> String {
     let Centre {
         low,

@@ -48,6 +48,7 @@ impl Kind {
         }
     }
 
+    /// The command that runs the server in the foreground with this file.
     fn command(self, file: &Path) -> anyhow::Result<Command> {
         let mut command = match self {
             Self::Ours => Command::new(binary()?),

@@ -41,6 +41,7 @@ impl Stage {
         run("mount", &["--bind", path(&resolver)?, "/etc/resolv.conf"])?;
         let logs = files.path().join("logs");
         fs::create_dir(&logs)?;
+        // A small disk, which can be filled.
         run(
             "mount",
             &["-t", "tmpfs", "-o", "size=4m", "tmpfs", path(&logs)?],
@@ -55,7 +56,8 @@ impl Stage {
             files,
         };
         stage.start_dns()?;
-        stage.put_certificate(false)?;
+        let expired = false;
+        stage.put_certificate(expired)?;
         for kind in Kind::ALL {
             stage
                 .servers
@@ -82,6 +84,7 @@ impl Stage {
         self.dns = None;
     }
 
+    /// Starts the name server, which knows the addresses of both Tomcats.
     pub(crate) fn start_dns(&mut self) -> anyhow::Result<()> {
         // The name server before may still have the port.
         let dns = Deadline::default().poll("a name server at port 53", || {
@@ -117,10 +120,10 @@ impl Stage {
     /// Writes a certificate in the form that each server needs; with `expired`, one that has expired.
     pub(crate) fn put_certificate(&self, expired: bool) -> anyhow::Result<()> {
         let files = self.files.path();
-        if !expired {
-            self.authority.issue(files, "www", &["localhost"])?;
-        } else {
+        if expired {
             self.authority.issue_expired(files, "www", &["localhost"])?;
+        } else {
+            self.authority.issue(files, "www", &["localhost"])?;
         }
         let [pem, key] = ["www.pem", "www.key"].map(|name| fs::read(files.join(name)));
         Ok(fs::write(files.join("both.pem"), [pem?, key?].concat())?)

@@ -16,6 +16,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     wait(CALM);
     let mut verdict = Verdict::default();
     let calm = visitors.counts();
+    // The first server is the front.
     verdict.never("request fails before it begins", failures(&calm[0]));
     let titles = Kind::ALL.map(Kind::name).join(" | ");
     println!("| what happens | {titles} | `catamaran status` within 5 s |\n|---|---|---|---|---|");
@@ -36,6 +37,7 @@ fn live_through(
     let (calm, before) = (stage.status()?, visitors.counts());
     let guard = (event.begin)(stage)?;
     let report = reported_by_status(event, &calm, stage)?;
+    // `TOLD_WITHIN` of the event has passed already.
     wait(event.lasts.saturating_sub(TOLD_WITHIN));
     drop(guard);
     (event.end)(stage)?;

@@ -66,6 +66,7 @@ fn note(counts: &Mutex<Counts>, what: impl Into<String>) {
     *counts.entry(what.into()).or_default() += 1;
 }
 
+/// Runs [`CLIENTS`] clients of each server without TLS, until `over`.
 fn ask_in_clear(servers: Vec<(SocketAddr, Arc<Mutex<Counts>>)>, over: &Arc<AtomicBool>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -115,6 +116,7 @@ async fn visit(address: SocketAddr, counts: Arc<Mutex<Counts>>, over: Arc<Atomic
     }
 }
 
+/// Asks over TLS again and again until `over`, each time by a new curl, which checks the certificate.
 fn ask_over_tls(tls: SocketAddr, authority: &PathBuf, counts: &Mutex<Counts>, over: &AtomicBool) {
     let url = format!("https://localhost:{}{PAGE}", tls.port());
     let resolve = format!("localhost:{}:{}", tls.port(), tls.ip());

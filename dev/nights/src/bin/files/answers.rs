@@ -88,6 +88,7 @@ fn cells(case: &FileCase, servers: &[Server]) -> anyhow::Result<Vec<String>> {
 
 /// The request as one line of text.
 fn shown(case: &FileCase) -> String {
+    // Long paths and values are cut, so that the table stays readable.
     let path = match case.path.len() {
         0..=40 => case.path.to_owned(),
         _ => format!("{}…", &case.path[..20]),
@@ -103,7 +104,8 @@ fn shown(case: &FileCase) -> String {
     line.replace('|', "\\|")
 }
 
-/// Asks a server; `None` if it does not answer within [`PATIENCE`].
+/// Asks a server; `None` if it does not answer within [`PATIENCE`]. Fields may need validators of the file, such as
+/// its ETag: then a HEAD request gets them first.
 fn ask(server: &Server, case: &FileCase) -> anyhow::Result<Option<Response>> {
     let mut failed = None;
     let fields = case.fields(|fields| {
@@ -120,6 +122,7 @@ fn ask(server: &Server, case: &FileCase) -> anyhow::Result<Option<Response>> {
     }
 }
 
+/// Sends the request with these fields on a new connection; `None` if no answer comes within [`PATIENCE`].
 fn send(
     server: &Server,
     case: &FileCase,

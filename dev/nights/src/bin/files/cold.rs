@@ -80,6 +80,7 @@ impl Write for Counted<'_> {
 fn measure(server: &Server, root: &Path, time: Duration) -> anyhow::Result<String> {
     let page = b"GET /page.html HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut client = server.connect()?;
+    // From here on the page and what serves it are in memory.
     for _ in 0..100 {
         client.send(page)?;
         ensure!(client.receive()?.status == 200, "no page");

@@ -74,7 +74,7 @@ impl Ask {
         for (name, value) in &self.fields {
             head += &format!("{name}: {value}\r\n");
         }
-        if self.fields.iter().all(|it| it.0 != "Connection") {
+        if self.fields.iter().all(|(name, _)| name != "Connection") {
             head += "Connection: close\r\n";
         }
         head += "\r\n";
@@ -90,6 +90,7 @@ impl Ask {
             Err(Failure::TimedOut { received }) => {
                 anyhow::bail!("no answer to {self:?}: {received:?}")
             }
+            // A connection that is closed without a response counts as one without content.
             Err(_) => Ok(Some(Answer::default())),
         }
     }
@@ -177,11 +178,13 @@ impl Answer {
 }
 
 impl Origin {
+    /// Files begin with `FILE` and their path, answers of backends with `BACKEND` and the request that they got;
+    /// another body is a text of the server itself.
     fn of(body: &str) -> Self {
         // A filter of the source may have replaced the capital letters.
         let file = ["FILE ", "file "]
             .iter()
-            .find_map(|it| body.strip_prefix(it));
+            .find_map(|prefix| body.strip_prefix(prefix));
         if let Some(path) = file {
             return Self::File(path.trim().to_owned());
         }
@@ -208,8 +211,8 @@ impl Origin {
 pub(crate) fn values(fields: &[(String, String)], name: &str) -> Option<String> {
     let all: Vec<&str> = fields
         .iter()
-        .filter(|it| it.0 == name)
-        .map(|it| it.1.as_str())
+        .filter(|(known, _)| known == name)
+        .map(|(_, value)| value.as_str())
         .collect();
     (!all.is_empty()).then(|| all.join(", "))
 }

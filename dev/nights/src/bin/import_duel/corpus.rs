@@ -36,6 +36,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// The case of a finding; the title says by which seed it was found and what the import responds.
     pub(crate) fn of(kind: Kind, seed: u64, finding: &Finding) -> Self {
         Self {
             title: format!(
@@ -50,6 +51,7 @@ impl Case {
         }
     }
 
+    /// The file of the case: a head of comments, then the configuration and the files that it includes.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("# {}\n# server {}\n", self.title, self.kind.name());
         if let Some(ask) = &self.ask {
@@ -67,6 +69,8 @@ impl Case {
         text
     }
 
+    /// Reads what [`Case::text`] wrote. The last comment of the head is the right response; those before it are the
+    /// request.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let head: Vec<&str> = text
             .lines()

@@ -110,14 +110,14 @@ impl Duel<'_> {
                 verdict,
                 theirs,
                 ours,
-            }) = self.asked(ask, said, tally)?
+            }) = self.compare_one(ask, said, tally)?
             else {
                 continue;
             };
             let Verdict::Door(door) = verdict else {
                 continue;
             };
-            if findings.iter().all(|it| it.door != door) {
+            if findings.iter().all(|finding| finding.door != door) {
                 *tally.doors.entry(door).or_default() += 1;
                 findings.push(finding(
                     door,
@@ -130,8 +130,14 @@ impl Duel<'_> {
         Ok(findings)
     }
 
-    /// Sends a request to both servers; `None` if the source does not listen at its address.
-    fn asked(&self, ask: &Ask, said: &str, tally: &mut Tally) -> anyhow::Result<Option<Compared>> {
+    /// Sends a request to both servers, judges the responses and counts the verdict; `None` if the source does not listen
+    /// at its address. `said` is the report of the import.
+    fn compare_one(
+        &self,
+        ask: &Ask,
+        said: &str,
+        tally: &mut Tally,
+    ) -> anyhow::Result<Option<Compared>> {
         let Some(theirs) = ask.send(self.addresses.source[ask.listener])? else {
             return Ok(None);
         };
@@ -194,7 +200,8 @@ impl Duel<'_> {
 
     /// Whether the source serves this request, or one of [`others`], with its parameters changed so.
     fn answers(&self, ask: &Ask, parameters: Parameters) -> anyhow::Result<bool> {
-        for other in others(ask, false, parameters) {
+        let with_more = false;
+        for other in others(ask, with_more, parameters) {
             let theirs = other.send(self.addresses.source[ask.listener])?;
             if theirs.is_some_and(|it| it.origin.is_some()) {
                 return Ok(true);

@@ -1,5 +1,6 @@
 //! Searches for doors of the import: random configurations of httpd and nginx run on their own server and, imported,
-//! on the front. The front must not serve what the source refuses.
+//! on the front. The front must not serve what the source refuses: a request by which a client gets more from the
+//! import than from the source is a door.
 //!
 //! ```text
 //! cargo xtask import-duel --files 10000 --seed 1 --server nginx
@@ -68,13 +69,14 @@ fn main() -> anyhow::Result<()> {
     let mut total = tried.open_again.len();
     for kind in &options.kinds {
         let shared = Mutex::new(Found::default());
+        // The number of the next file; each worker takes one after the other.
         let next = AtomicU64::new(0);
         thread::scope(|scope| {
             let work = || worker(*kind, &options, backends, &next, &shared);
             let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
             let mut results = workers
                 .into_iter()
-                .map(|it| it.join().expect("no worker panics"));
+                .map(|worker| worker.join().expect("no worker panics"));
             results.try_for_each(|result| result)
         })?;
         let found = shared.into_inner().expect("no worker panicked");
@@ -97,6 +99,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What became of the known doors, as text.
 fn summary_of_known(tried: &corpus::Tried) -> String {
     let mut text = String::new();
     for (name, finding) in &tried.open_again {
@@ -180,6 +183,7 @@ fn line(kind: Kind, seed: u64, finding: &Finding) -> String {
     )
 }
 
+/// The counts of the files of one server, as one line.
 fn summary(kind: Kind, tally: &Tally) -> String {
     let counts = tally.doors.iter();
     let mut doors: Vec<String> = counts
@@ -203,6 +207,7 @@ fn summary(kind: Kind, tally: &Tally) -> String {
 }
 
 impl Options {
+    /// Reads flags, each with a value. Without flags, 40 files of each server are tried from seed 1 on.
     fn parse(arguments: &[String]) -> anyhow::Result<Self> {
         let mut options = Self {
             files: 40,

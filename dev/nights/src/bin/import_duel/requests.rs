@@ -60,9 +60,11 @@ fn literal(word: &str) -> Option<String> {
     path.starts_with('/').then_some(path)
 }
 
+/// A random request. Most are plain GETs; some have another method, an absolute URL, forged fields or HTTP/1.0.
 fn request(paths: &[String], random: &mut Rng) -> Ask {
     let path = &paths[random.usize(..paths.len())];
     let mut ask = Ask::get(&neighbour(path, random), &host(random));
+    // The last number of the client's address, of which configurations allow or deny some.
     ask.client = *random.choice(&[1, 1, 1, 2, 3]).expect("five clients");
     ask.listener = usize::from(random.usize(..5) == 0);
     if random.usize(..4) == 0 {
@@ -78,24 +80,28 @@ fn request(paths: &[String], random: &mut Rng) -> Ask {
     }
     for _ in 0..random.usize(..3) {
         let (name, value) = random.choice(FIELDS).expect("fields");
-        if ask.fields.iter().all(|it| !it.0.eq_ignore_ascii_case(name)) {
+        let is_new = |known: &(String, String)| !known.0.eq_ignore_ascii_case(name);
+        if ask.fields.iter().all(is_new) {
             ask.fields.push(((*name).to_owned(), (*value).to_owned()));
         }
     }
     if random.usize(..8) == 0 {
         let together = random.choice(TOGETHER).expect("fields");
-        let owned = together.iter().map(|it| (it.0.to_owned(), it.1.to_owned()));
+        let owned = together
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         ask.fields.extend(owned);
     }
     if random.usize(..20) == 0 {
         ask.version = HTTP_1_0;
         if random.bool() {
-            ask.fields.retain(|it| it.0 != "Host");
+            ask.fields.retain(|(name, _)| name != "Host");
         }
     }
     ask
 }
 
+/// A host of the grammar; in ten of 28 cases written in another way, or one that no configuration has.
 fn host(random: &mut Rng) -> String {
     let host = *random.choice(HOSTS).expect("hosts");
     match random.usize(..28) {

@@ -79,6 +79,7 @@ impl Kind {
         }
     }
 
+    /// The command that runs the server in the foreground with this file.
     fn command(self, file: &Path) -> Command {
         let mut command = match self {
             Self::Nginx => Command::new("/usr/sbin/nginx"),

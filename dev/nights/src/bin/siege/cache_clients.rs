@@ -22,6 +22,7 @@ use crate::odd;
 use crate::tally::Tally;
 use crate::tier::{Besieged, event_loop, mib, pause};
 
+/// Runs the front before the application of [`odd`], and besieges it.
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let files = tempfile::tempdir()?;
     fs::write(files.path().join("token"), TOKEN)?;
@@ -150,6 +151,7 @@ async fn settle(front: &Besieged, verdict: &mut Verdict, when: &str) -> anyhow::
     Ok(())
 }
 
+/// Sends one request after the other, each on a new connection, and counts their outcomes.
 async fn visit_again(front: SocketAddr, tally: Arc<Tally>) {
     loop {
         match visit(front).await {
@@ -211,6 +213,7 @@ async fn read(stream: &mut TcpStream, mut left: usize, delay: Duration) -> Vec<u
     first
 }
 
+/// A random request for one of 32 pages, in most cases by GET, with up to two fields.
 fn request() -> String {
     let path = odd::PATHS[fastrand::usize(..odd::PATHS.len())];
     let method = ["GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST"][fastrand::usize(..8)];

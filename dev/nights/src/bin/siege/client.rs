@@ -34,6 +34,7 @@ pub(crate) struct Answer {
 }
 
 impl Client {
+    /// Connects within [`PATIENCE`].
     pub(crate) async fn connect(address: SocketAddr) -> Result<Self, Failure> {
         let connecting = timeout(PATIENCE, TcpStream::connect(address));
         let stream = match connecting.await {
@@ -77,9 +78,11 @@ impl Client {
         answer.unwrap_or(Err("no answer in time"))
     }
 
+    /// Reads one final response; interim ones before it are passed over.
     async fn answer(&mut self) -> Result<Answer, Failure> {
         loop {
             let head = self.head().await?;
+            // Behind `http/1.1 `.
             let digits = head.get(9..12).unwrap_or_default();
             let status: u16 = digits.parse().map_err(|_| "not a response")?;
             // An interim response: the final one follows.
@@ -125,6 +128,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&head).to_ascii_lowercase())
     }
 
+    /// Reads a chunked body with its trailer fields.
     async fn chunks(&mut self, answer: &mut Answer) -> io::Result<()> {
         loop {
             let line = self.line().await?;
@@ -141,6 +145,7 @@ impl Client {
         }
     }
 
+    /// Reads a line, with its end.
     async fn line(&mut self) -> io::Result<String> {
         loop {
             if let Some(at) = find(&self.input, b"\n") {
@@ -169,6 +174,7 @@ impl Client {
         Ok(())
     }
 
+    /// Reads more bytes into the input; the end of the connection is an error.
     async fn more(&mut self) -> io::Result<()> {
         self.input.reserve(16 * 1024);
         match self.stream.read_buf(&mut self.input).await? {
@@ -178,6 +184,7 @@ impl Client {
     }
 }
 
+/// The value of Content-Length; 0 if there is none.
 fn length(head: &str) -> Result<u64, Failure> {
     let Some((_, rest)) = head.split_once("\r\ncontent-length: ") else {
         return Ok(0);

@@ -30,6 +30,7 @@ struct Seen {
     dropped: AtomicU64,
 }
 
+/// Runs the clients against a backend of HTTP/1.1, then against one of AJP13.
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::default();
     for protocol in ["http", "ajp"] {
@@ -46,6 +47,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
+/// Prints the counts of one backend, and judges them.
 fn judge(
     verdict: &mut Verdict,
     protocol: &str,
@@ -76,6 +78,7 @@ fn judge(
     Ok(())
 }
 
+/// Keeps [`CLIENTS`] clients sending for `length`; each pauses at random between its requests.
 async fn ask_for(length: Duration, front: SocketAddr, tally: &Arc<Tally>) {
     let next = Arc::new(AtomicU64::new(0));
     let until = Instant::now() + length;
@@ -99,6 +102,8 @@ async fn ask_for(length: Duration, front: SocketAddr, tally: &Arc<Tally>) {
     while tasks.join_next().await.is_some() {}
 }
 
+/// Sends request `number`, every tenth as a POST, on the kept connection in `slot` or on a new one, and counts its
+/// outcome. The connection is kept if the response allows it.
 async fn ask(front: SocketAddr, slot: &mut Option<Client>, tally: &Tally, number: u64) {
     let (kind, request) = if number.is_multiple_of(10) {
         let body = "x".repeat(100);
@@ -117,7 +122,9 @@ async fn ask(front: SocketAddr, slot: &mut Option<Client>, tally: &Tally, number
     match client.ask(request.as_bytes()).await {
         Ok(answer) => {
             tally.other(kind, answer.status);
-            *slot = Some(client).filter(|_| !answer.closes);
+            if !answer.closes {
+                *slot = Some(client);
+            }
         }
         Err(failure) => tally.failed(kind, failure),
     }
@@ -166,9 +173,11 @@ impl Seen {
     }
 }
 
+/// Answers each request on the connection, until the connection is to be closed.
 async fn serve_http(mut stream: TcpStream, seen: &Seen) -> io::Result<()> {
     let mut input = Vec::new();
     while seen.waits(&stream).await {
+        // `read_request` returns the head in lower case, and `deliver` compares the method as it was sent.
         let mut start = [0; 64];
         let peeked = stream.peek(&mut start).await?;
         if read_request(&mut stream, &mut input).await?.is_none() {
@@ -183,6 +192,7 @@ async fn serve_http(mut stream: TcpStream, seen: &Seen) -> io::Result<()> {
     Ok(())
 }
 
+/// Answers each request on the connection, once its body has come, until the connection is to be closed.
 async fn serve_ajp(mut stream: TcpStream, seen: &Seen) -> anyhow::Result<()> {
     let (mut input, mut output) = (BytesMut::new(), BytesMut::new());
     let mut server = Server::new(ServerConfig::default());

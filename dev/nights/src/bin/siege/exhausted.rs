@@ -14,15 +14,18 @@ use crate::honest::{Kind, Latency, Load};
 use crate::tally::Tally;
 use crate::tier::{App, Besieged, upstream, wait};
 
+/// Uses up the files that the front may open, lets more clients connect for 15 s, then frees the files.
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let app = App::start("ajp", "127.0.0.1:0")?;
     let tables = format!("head_timeout = \"5m\"\n{}", upstream(&[&app.url], ""));
     let front = Besieged::start("", &tables)?;
     ensure!(asks(&front).is_some(), "the front does not serve");
+    // Clients use up the 50 files that are left.
     let limit = open_files(front.id)? + 50;
     lower_open_files_max(&front, limit)?;
     let mut held = Vec::new();
     let mut refused = 0;
+    // A single refusal may be chance; after twenty no file is left.
     while refused < 20 {
         match holds(&front) {
             Some(client) => held.push(client),
@@ -31,6 +34,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
         ensure!(held.len() < 1000, "the limit has no effect");
     }
     let used = open_files(front.id)?;
+    // The front keeps some files in reserve.
     ensure!(used + 5 >= limit, "{used} of {limit} descriptors are used");
     // The clients that are held are not idle, so the front closes none of them to make room.
     let knocking = Load {

@@ -16,6 +16,7 @@ use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{Besieged, upstream, wait};
 
+/// Runs the scenes one after the other, each with a front of its own before the same Tomcats.
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let mut tomcats = Vec::new();
     for route in ROUTES {
@@ -109,7 +110,7 @@ fn stand_still(verdict: &mut Verdict, tomcats: &[Tomcat], urls: &[String]) -> an
         millis(tally.percentile(0.99)),
         millis(after.percentile(0.99))
     );
-    // A third of the requests that came until the Tomcat was out.
+    // A third of the requests that came until the Tomcat was out, and of half a second more.
     let exposed = (RATE / 3.0 * (out.as_secs_f64() + 0.5)).ceil() as u64;
     let timed_out = tally.count("file", &["504"]) + tally.count("post", &["504"]);
     verdict.at_most("F3: 504s", timed_out as f64, exposed as f64);
@@ -212,6 +213,8 @@ fn front_to(urls: &[String], keys: &str) -> anyhow::Result<Besieged> {
     Besieged::start("", &upstream(&urls, keys))
 }
 
+/// The load of all scenes. Latency counts from sending, so that clients which wait for a stopped Tomcat do not
+/// delay the figures of others.
 fn load(front: &Besieged) -> Load {
     Load {
         front: front.address(),

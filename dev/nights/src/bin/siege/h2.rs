@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::reloads::{judge_ends, said};
 use crate::tier::{App, Besieged, mib, upstream, usage, wait};
 
+/// Starts two loads, reloads and upgrades the front in turn while they run, and judges that they lost nothing.
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let apps = [
         App::start("ajp", "127.0.0.1:0")?,
@@ -32,6 +33,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
         format!("http://{}/bytes/1000", front.address()),
         format!("https://{}/bytes/1000", tls.trim()),
     ];
+    // Both run at the same time; a failure to start one is reported at the end.
     let loads = targets.map(|url| anyhow::Ok((load(&url, time)?, url)));
     let end = Instant::now() + time;
     let mut id = front.id;

@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use crate::paced::{self, Round};
 use crate::tier::{App, Besieged, event_loop, mib, pause, upstream, wait};
 
+/// Measures ours and nginx in turn, without and with the flood, then opens the silent connections.
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let app = App::start("ajp", "127.0.0.1:0")?;
     let files = Space::shared()?;
@@ -163,6 +164,7 @@ async fn hold(front: SocketAddr) -> Duration {
 struct Flood(Vec<Child>);
 
 impl Flood {
+    /// Starts [`FLOODERS`] clients that make new handshakes until the flood is dropped.
     fn begin(front: SocketAddr) -> anyhow::Result<Self> {
         // With the lowest priority, the flood takes only time that nobody else wants.
         let start_client = || {

@@ -217,6 +217,7 @@ impl Kind {
     /// Whether the content of a response with status 200 is the expected one, as far as it is known.
     fn is_right(self, answer: &Answer, body: usize) -> bool {
         match self {
+            // The page of `catamaran app`.
             Self::Page => answer.length == 347,
             Self::Download => answer.length == 200_000,
             Self::Echo => {

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::tier::{Besieged, mib, usage, wait};
 
+/// Besieges the front, then nginx, prints the figures of both and judges those of the front.
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let time = Duration::from_secs(minutes * 60);
     let front = Besieged::with_config(&front_file())?;
@@ -146,7 +147,8 @@ fn paced(
     is_over: &AtomicBool,
 ) -> anyhow::Result<(Outcomes, Duration)> {
     let mut number = 0;
-    clients(server, 1, rate, is_over, || {
+    let at_once = 1;
+    clients(server, at_once, rate, is_over, || {
         number += 1;
         format!("{name}-{}", number % count)
     })

@@ -23,6 +23,7 @@ pub(crate) fn start() -> anyhow::Result<SocketAddr> {
 /// The paths below which each kind of response is. `/good` below them is always a page.
 pub(crate) const PATHS: [&str; 4] = ["/page", "/turning", "/large", "/odd"];
 
+/// Answers requests by the first part of their path, until a response breaks the connection off.
 async fn serve(mut stream: TcpStream) -> io::Result<()> {
     let mut input = Vec::new();
     while let Some(head) = read_request(&mut stream, &mut input).await? {
@@ -82,6 +83,7 @@ impl Answer {
         self.length = [1000, 100_000, 500_000, 3_000_000][fastrand::usize(..4)];
     }
 
+    /// Makes one of twenty odd responses, or says that none is to be sent in the usual way.
     fn be_odd(&mut self, head: &str) -> Turn {
         let fresh = "Cache-Control: max-age=60\r\n";
         let (status, fields) = match fastrand::u8(..20) {
@@ -103,7 +105,7 @@ impl Answer {
                 self.length = 100;
                 ("206 Partial Content", "Content-Range: bytes 0-99/4000\r\n")
             }
-            // A 206 or 304, whether it was asked for or not.
+            // It was not asked for in most cases.
             15 | 16 => {
                 self.length = 0;
                 ("304 Not Modified", "")
@@ -119,6 +121,7 @@ impl Answer {
         Turn::Send
     }
 
+    /// The whole response. `has_body` is `false` for HEAD, whose Content-Length is that of GET.
     fn bytes(&self, has_body: bool) -> Vec<u8> {
         let Self {
             status,

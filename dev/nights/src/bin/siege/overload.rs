@@ -85,6 +85,7 @@ fn too_much_work(verdict: &mut Verdict) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Clients that have a connection must be served as before while others open as many as they can.
 fn too_many_connections(verdict: &mut Verdict) -> anyhow::Result<()> {
     let app = App::start("ajp", "127.0.0.1:0")?;
     let limits = "connections_max = 1000\nconnections_per_address = 300\n";
@@ -135,6 +136,7 @@ struct Flood {
 }
 
 impl Flood {
+    /// Opens a connection per millisecond from eight addresses, until `over`.
     fn run(&self, front: SocketAddr) {
         let runtime = event_loop().expect("an event loop");
         runtime.block_on(async {
@@ -150,6 +152,7 @@ impl Flood {
                     // The front has closed most of these long ago.
                     held.drain(..2000);
                 }
+                // Timers are coarser than a millisecond, so ten connections are opened at once.
                 due += Duration::from_millis(1);
                 if number.is_multiple_of(10) {
                     tokio::time::sleep_until(due).await;
@@ -159,6 +162,7 @@ impl Flood {
     }
 }
 
+/// A connection from the address `source`; `None` if there is none within a second.
 async fn connect_from(source: Ipv4Addr, front: SocketAddr) -> Option<tokio::net::TcpStream> {
     let socket = TcpSocket::new_v4().ok()?;
     socket.bind(SocketAddrV4::new(source, 0).into()).ok()?;

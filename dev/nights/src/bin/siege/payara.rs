@@ -24,6 +24,8 @@ struct Exchange {
     has_length: bool,
 }
 
+/// Sends the exchanges through the front, over HTTP/1.1 and over HTTP/2. They are also sent through two modules of
+/// httpd, which are only printed, to compare.
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let payara = Payara::start()?;
     let mut front = Front::with_config(&config(payara.address()))?;
@@ -183,12 +185,14 @@ fn over_http2(kind: &'static str, address: SocketAddr, tally: &Tally) {
                 }
             },
         };
+        // The first two streams that a client may open.
         let stream = if nth % 2 == 1 { 3 } else { 1 };
         tally.other(kind, exchange_http2(&exchange, &mut here, stream));
         client = Some(here);
     }
 }
 
+/// Sends the request on `stream`, and returns the outcome.
 fn exchange_http2(exchange: &Exchange, client: &mut Http2Client, stream: u32) -> &'static str {
     let length = exchange.body().len().to_string();
     let mut fields = vec![
@@ -202,6 +206,7 @@ fn exchange_http2(exchange: &Exchange, client: &mut Http2Client, stream: u32) ->
     }
     let flag_of_end = |is_last: bool| if is_last { END_STREAM } else { 0 };
     let flags = END_HEADERS | flag_of_end(exchange.upload.is_none());
+    // `usize::MAX`: frames are sent in one piece.
     let head = frame(kind::HEADERS, flags, stream, &block(&fields));
     client.send(&head, usize::MAX);
     let mut pieces = exchange.body().chunks(FRAME_BYTES).peekable();

@@ -11,6 +11,7 @@ use crate::honest::{Kind, Latency, Load};
 use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, config, mib, upstream, usage};
 
+/// Reloads and upgrades the front while clients with kept and with new connections send requests.
 pub(crate) fn run() -> anyhow::Result<Verdict> {
     let apps = [
         App::start("ajp", "127.0.0.1:0")?,
@@ -67,6 +68,7 @@ pub(crate) fn run() -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
+/// Judges that each request of the load was answered 200, and that there were many.
 fn judge_requests(verdict: &mut Verdict, tally: &Tally) {
     let kinds = ["page", "echo", "slow"];
     let total: u64 = kinds.iter().map(|kind| tally.total(kind)).sum();

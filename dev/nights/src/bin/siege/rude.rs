@@ -96,6 +96,7 @@ pub(crate) async fn attack(front: SocketAddr, tally: Arc<Tally>) {
             continue;
         };
         random_pause(8.0).await;
+        // At most 50 pieces, so that a long request does not take too long.
         let piece = [1, 7, 100, usize::MAX][fastrand::usize(..4)].max(bytes.len() / 50 + 1);
         for piece in bytes.chunks(piece) {
             if stream.write_all(piece).await.is_err() {

@@ -15,6 +15,7 @@ use crate::tally::{Tally, millis};
 use crate::tier::{App, Besieged, Usage, event_loop, mib, pause, upstream};
 use crate::{flaky, rude};
 
+/// Starts the front before two applications and the failing backend, and besieges it.
 pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let apps = [
         App::start("ajp", "127.0.0.1:0")?,
@@ -32,6 +33,7 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     runtime.block_on(besiege(&mut front, minutes))
 }
 
+/// Runs all clients for `minutes`, watches the front meanwhile, and judges what was seen.
 async fn besiege(front: &mut Besieged, minutes: u64) -> anyhow::Result<Verdict> {
     let fresh = front.usage()?;
     let (honest, rude) = (Arc::new(Tally::default()), Arc::new(Tally::default()));
@@ -88,6 +90,8 @@ async fn watch(front: &Besieged, length: Duration, honest: &Tally) -> anyhow::Re
     Ok(samples)
 }
 
+/// Judges the requests of honest clients. Those to the failing backend may fail in the ways that its failures lead
+/// to.
 fn judge_clients(verdict: &mut Verdict, honest: &Tally, minutes: u64) {
     let mut wrong = 0;
     for kind in MIX.iter().filter(|kind| **kind != Kind::Flaky) {

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Measures the rows that the arguments name, or all, and prints the table.
 fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
     let mut rounds = ROUNDS;
     let mut rows: Vec<&Row> = Vec::new();

@@ -31,6 +31,7 @@ pub(crate) struct Stand {
 }
 
 impl Stand {
+    /// Makes the certificates, and starts the application and each front with each certificate.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let space = Space::isolated(&format!("catamaran-tls-{}", std::process::id()))?;
         for key in KEYS {
@@ -96,6 +97,7 @@ impl Key {
     }
 }
 
+/// Starts `target` as the process `name` on a core, with the settings `set`.
 fn start(
     space: &Space,
     programs: &Programs,

@@ -19,6 +19,7 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
+    /// Starts the application on an address of its own.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;

@@ -14,11 +14,13 @@ use crate::client::{Connection, Ended, PATIENCE, request};
 use crate::server::{Kind, Stage};
 use crate::{Row, pause, ticks};
 
+/// The row of the table: all servers are attacked at the same time.
 pub(crate) async fn row(stage: &Stage) -> anyhow::Result<Row> {
     let mut runs = Vec::new();
     for kind in Kind::ALL {
         let backend = Backend::start().await?;
-        let server = kind.start(stage, backend.address, true)?;
+        let trusts = true;
+        let server = kind.start(stage, backend.address, trusts)?;
         runs.push(tokio::spawn(async move {
             let cell = cancel(server.clear).await;
             drop((server, backend));

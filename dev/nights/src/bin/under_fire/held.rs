@@ -36,7 +36,8 @@ pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
     for attack in ATTACKS {
         for kind in Kind::ALL {
             let backend = Backend::start().await?;
-            let server = kind.start(stage, backend.address, false)?;
+            let trusts = false;
+            let server = kind.start(stage, backend.address, trusts)?;
             stands.push((attack, server, backend));
         }
     }
@@ -44,6 +45,7 @@ pub(crate) async fn rows(stage: &Stage) -> anyhow::Result<Vec<Row>> {
         tokio::spawn(async move { besiege(attack, &server, &backend).await })
     };
     let runs: Vec<_> = stands.into_iter().map(begin).collect();
+    // They come in the order in which they were started: by attack, then by server.
     let mut runs = runs.into_iter();
     let mut rows = Vec::new();
     for attack in ATTACKS {

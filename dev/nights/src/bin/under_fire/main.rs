@@ -67,6 +67,7 @@ fn print(row: &Row) {
     println!("| {} | {cells} |", row.attack);
 }
 
+/// Prints the whole section: all attacks, with the introduction and the notes.
 async fn section(stage: &Stage) -> anyhow::Result<()> {
     println!("{INTRODUCTION}");
     let names: Vec<String> = Kind::ALL

@@ -76,6 +76,7 @@ impl Kind {
     }
 }
 
+/// Starts our front: the first listener speaks HTTP/2 without TLS, the second one has TLS.
 fn ours(stage: &Stage, backend: SocketAddr, trusts: bool) -> anyhow::Result<Server> {
     let trusted = if trusts {
         "trusted_proxies = [\"127.0.0.0/8\"]\n"
@@ -107,6 +108,7 @@ struct Program {
     file: String,
 }
 
+/// nginx, as [`other`] starts it.
 fn nginx(backend: SocketAddr) -> Program {
     Program {
         command: &["nginx", "-c", "{directory}/file", "-p", "{directory}"],
@@ -124,6 +126,7 @@ fn nginx(backend: SocketAddr) -> Program {
     }
 }
 
+/// HAProxy, as [`other`] starts it.
 fn haproxy(backend: SocketAddr) -> Program {
     Program {
         command: &["haproxy", "-db", "-f", "{directory}/file"],

@@ -40,6 +40,7 @@ pub(crate) fn attack(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()>
     flood(front, verdict)
 }
 
+/// Judges what the front does with bytes that are no HTTP.
 fn garbage(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()> {
     let before = refused(front, "garbage")?;
     let mut client = connect()?;
@@ -61,6 +62,7 @@ fn garbage(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Judges that messages as fast as they are answered end their connection.
 fn flood(front: &Front, verdict: &mut Verdict) -> anyhow::Result<()> {
     let before = refused(front, "flood")?;
     let mut client = connect()?;

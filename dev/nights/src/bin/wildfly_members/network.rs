@@ -53,6 +53,7 @@ pub(crate) fn address(of: ([u8; 4], u16)) -> SocketAddr {
     of.into()
 }
 
+/// Runs a program with these words, which spaces separate; another status than 0 is an error.
 fn run(program: &str, words: &str) -> anyhow::Result<()> {
     let output = Command::new(program)
         .args(words.split_whitespace())

@@ -112,6 +112,7 @@ impl Node {
         lines[lines.len().saturating_sub(LINES)..].join("\n")
     }
 
+    /// The command of a script of WildFly, in the namespace of the node.
     fn script(&self, name: &str) -> Command {
         let mut command = network::at(self.host, "bash");
         command

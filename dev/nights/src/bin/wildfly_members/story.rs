@@ -46,6 +46,7 @@ struct Story {
 }
 
 impl Story {
+    /// The steps in their order. An error ends the story; a criterion that is not met does not.
     fn tell(&mut self) -> anyhow::Result<()> {
         self.join()?;
         self.keep_sessions()?;
@@ -79,6 +80,7 @@ impl Story {
         Ok(())
     }
 
+    /// Judges that the front knows the node by the announcement alone, with the address and protocol of `plan`.
     fn judge_place(&mut self, plan: NodePlan, found: &standing::Standing) {
         let NodePlan {
             name,
@@ -263,6 +265,7 @@ impl Story {
         Ok(())
     }
 
+    /// Judges that new visitors came while something happened, and that none failed.
     fn judge_stream(&mut self, when: &str, seen: &Seen) {
         let (failed, total) = (seen.failed.len(), seen.total());
         let first = seen.failed.first().map_or("", String::as_str);

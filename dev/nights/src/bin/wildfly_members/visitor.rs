@@ -111,6 +111,7 @@ impl Stream {
         seen.clone()
     }
 
+    /// Lets one new visitor after the other arrive, until the stream ends.
     fn flow(&self) {
         while !self.ended.load(Ordering::Relaxed) {
             let arrival = Visitor::arrive();

@@ -19,6 +19,8 @@ enum Level {
     Htaccess,
 }
 
+/// A random configuration: rules for all directories, directives outside of hosts, up to four hosts, sometimes a
+/// `.htaccess`.
 pub(super) fn tree(random: &mut Rng) -> Vec<Node> {
     let mut nodes = Vec::new();
     let size = one_of_sizes(random);
@@ -34,6 +36,7 @@ pub(super) fn tree(random: &mut Rng) -> Vec<Node> {
         2 => lines(random, &["<Directory /> | AllowOverride None | Require all denied | </Directory> | <Directory {place}/site> | AllowOverride All | Require all granted | </Directory>"]),
         _ => Vec::new(),
     });
+    // Directives outside of hosts. Without hosts they are all that there is, so they are more.
     let overall = if hosts == 0 {
         2 + random.usize(..2 + 2 * size)
     } else {
@@ -64,6 +67,8 @@ pub(super) fn tree(random: &mut Rng) -> Vec<Node> {
     nodes
 }
 
+/// A virtual host. `has_second`: the server listens at a second address, too. Sometimes a part of it is in a file
+/// of its own.
 fn host(random: &mut Rng, index: usize, has_second: bool, size: usize) -> Node {
     let address = match random.usize(..6) {
         0 => "*:{port_a}",
@@ -98,6 +103,7 @@ fn host(random: &mut Rng, index: usize, has_second: bool, size: usize) -> Node {
     section(format!("<VirtualHost {address}>"), inner, "</VirtualHost>")
 }
 
+/// A random directive that is allowed at `level`, or a section with more of them, at most three deep.
 fn directive(random: &mut Rng, level: Level, depth: usize) -> Vec<Node> {
     if depth < 3 && random.usize(..4) == 0 {
         return vec![inner_section(random, level, depth)];
@@ -224,6 +230,7 @@ fn inner_section(random: &mut Rng, level: Level, depth: usize) -> Node {
     section(first_line, inner, close)
 }
 
+/// A random rule of `rules`, with up to two conditions before it.
 fn rewrites(random: &mut Rng, rules: &[&str]) -> Vec<Node> {
     let mut nodes = vec![Node::Line("RewriteEngine on".to_owned())];
     for _ in 0..random.usize(..3) {

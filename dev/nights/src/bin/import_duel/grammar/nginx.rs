@@ -13,11 +13,13 @@ enum Level {
     Location,
 }
 
+/// A random configuration: an upstream, directives outside of servers, and one to four servers.
 pub(super) fn tree(random: &mut Rng) -> Vec<Node> {
     let mut nodes = Vec::new();
     nodes.push(Node::Line("upstream app { server {one}; }".to_owned()));
     // Most are small: the more rules there are, the likelier one of them refuses everything.
     let size = one_of_sizes(random);
+    // The larger the configuration, the likelier each of these is in it.
     if random.usize(..4) < size {
         nodes.extend(inherited(random, Level::Http));
     }
@@ -31,6 +33,8 @@ pub(super) fn tree(random: &mut Rng) -> Vec<Node> {
     nodes
 }
 
+/// A server with locations. The first one listens at the first address, so that requests always reach one.
+/// Sometimes a part of it is in a file of its own.
 fn server(random: &mut Rng, index: usize, size: usize) -> Node {
     let mut inner = Vec::new();
     let listen = match (index, random.usize(..6)) {
@@ -72,6 +76,7 @@ fn server(random: &mut Rng, index: usize, size: usize) -> Node {
             inner.push(section(format!("location {name} {{"), body, "}"));
         }
     }
+    // nginx refuses two locations with one key.
     let mut keys = Vec::new();
     for _ in 0..1 + random.usize(..2 + size) {
         inner.extend(location(random, "", 0, &mut keys));
