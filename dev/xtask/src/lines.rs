@@ -62,6 +62,7 @@ struct Lines {
 }
 
 impl Table {
+    /// A figure of the working tree; with a commit, that of the commit before it.
     fn cell(&self, figure: impl Fn(&Sizes) -> usize) -> String {
         let here = figure(&self.here);
         match &self.before {
@@ -72,6 +73,7 @@ impl Table {
 }
 
 impl Sizes {
+    /// The sizes of a commit; without one, those of the working tree.
     fn of(root: &Path, commit: Option<&str>) -> anyhow::Result<Self> {
         let list: &[&str] = match &commit {
             Some(commit) => &["ls-tree", "-r", "--name-only", commit],
@@ -102,6 +104,7 @@ impl Sizes {
 }
 
 impl Lines {
+    /// Adds the lines of a file that are neither blank nor comments.
     fn add(&mut self, source: &Source) {
         let is_for_tests = FOR_TESTS
             .iter()

@@ -54,7 +54,10 @@ fn main() -> ExitCode {
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
         ["published", "--check"] => run(|_, root| published::check(root)),
-        ["fuzz"] => run(|steps, root| fuzz::run_all(steps, root, 60)),
+        ["fuzz"] => {
+            let seconds = 60;
+            run(|steps, root| fuzz::run_all(steps, root, seconds))
+        }
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => run(|steps, root| fuzz::run_all(steps, root, seconds)),
             Err(_) => usage(),

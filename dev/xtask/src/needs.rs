@@ -117,6 +117,7 @@ pub(crate) fn fetch_wildfly() -> anyhow::Result<()> {
     fetch(&[java::WILDFLY])
 }
 
+/// Fetches those lists of jars that are not in the home directory yet.
 fn fetch(lists: &[Jars]) -> anyhow::Result<()> {
     let home = env::var_os("HOME").context("HOME is not set")?;
     for jars in lists {

@@ -158,6 +158,7 @@ struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
+    /// The facts about a release; `epoch` is the time of its files, in seconds since 1970.
     fn new(
         root: &'a Path,
         source: &'a Path,
@@ -211,6 +212,8 @@ fn make(steps: &mut Steps, order: &Order<'_>) -> anyhow::Result<()> {
     steps.run("pack", || pack(&release, out, gnu.as_ref(), musl.as_ref()))
 }
 
+/// Packs what was built: the Debian package of the `gnu` binary, the tar and the image of the `musl` one. Writes the
+/// list of crates and the checksums, and prints the sizes.
 fn pack(
     release: &Release<'_>,
     out: &Path,
@@ -228,7 +231,7 @@ fn pack(
         files.extend(image::pack(release, &stripped.stage, out)?);
         files.push(stripped.symbols.clone());
     }
-    // It is last, because its tool has to be built the first time.
+    // Its tool has to be built the first time, so the packages are made before it.
     files.push(sbom::write(release, out)?);
     for path in files {
         let size = fs::metadata(&path)?.len();

@@ -119,6 +119,7 @@ impl Invocation {
         self.stdout_of(output)
     }
 
+    /// What the program wrote to stdout; another status than 0 is an error.
     fn stdout_of(&self, output: std::io::Result<Output>) -> anyhow::Result<String> {
         let output = output.with_context(|| self.describe())?;
         if !output.status.success() {

@@ -46,6 +46,7 @@ pub(super) struct CleanRoot {
 }
 
 impl CleanRoot {
+    /// Unpacks `tar` below `folder`, boots it in a container, and waits until systemd has started all units.
     pub(super) fn boot(tar: &Path, folder: &Path) -> anyhow::Result<Self> {
         let root = folder.join("root");
         if root.exists() {
@@ -69,10 +70,12 @@ impl CleanRoot {
         let mut booting = Self {
             folder: root,
             nspawn,
+            // Not known before it runs; `drop` ends nspawn itself if that fails.
             leader: 0,
         };
         wait_until_booted(console, &folder.join("console.log"))?;
         booting.leader = booting.find_leader()?;
+        // The status is not 0 if a unit has failed, as some do in a container.
         booting.run("systemctl is-system-running --wait || true")?;
         Ok(booting)
     }
@@ -112,6 +115,7 @@ impl CleanRoot {
         Ok(command.spawn()?)
     }
 
+    /// The command that runs a script inside as root, with an environment of its own.
     fn command(&self, script: &str) -> Command {
         let mut command = Command::new("nsenter");
         command

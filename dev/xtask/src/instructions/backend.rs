@@ -27,6 +27,7 @@ pub(super) struct FixedBackend {
 }
 
 impl FixedBackend {
+    /// Starts a backend on a port of its own, which runs until the program ends.
     pub(super) fn start(protocol: BackendProtocol, head: ResponseHead) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -114,6 +115,7 @@ fn http_response(head: ResponseHead) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\n", lines.as_bytes(), b"\r\n", BODY].concat()
 }
 
+/// The packets of the response. The last one says that the connection may be used again (1).
 fn ajp_response(head: ResponseHead) -> Vec<u8> {
     let fields: Vec<Vec<u8>> = head.fields().map(ajp_field).collect();
     [

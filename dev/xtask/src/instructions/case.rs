@@ -82,6 +82,7 @@ impl Case {
 }
 
 impl fmt::Display for Case {
+    /// The name of the row, such as `HTTP/1.1 to AJP13, 2+3 fields`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let client = match self.client {
             ClientProtocol::Http1 => "HTTP/1.1",

@@ -44,6 +44,7 @@ impl RequestHead {
 impl ResponseHead {
     pub(super) const ALL: [Self; 3] = [Self::Bare, Self::Application, Self::Stored];
 
+    /// All fields of the response; the first three are in each.
     pub(super) fn fields(self) -> impl Iterator<Item = &'static str> {
         let more = match self {
             Self::Bare => &[][..],

@@ -32,6 +32,7 @@ pub(super) struct Stand {
 }
 
 impl Stand {
+    /// Starts the application, and a backend for each protocol and each head of responses.
     pub(super) fn start(own: &Build) -> anyhow::Result<Self> {
         let space = Space::shared()?;
         let target = builtin("app").context("a target of ours")?;
@@ -112,6 +113,7 @@ impl Stand {
         found.context("there is a backend of each kind")
     }
 
+    /// Starts the front of `build` with the settings `set`. Each process has a name of its own.
     fn front(
         &self,
         target: &Target,

@@ -104,6 +104,8 @@ pub(super) struct PageComparison {
 }
 
 impl<'a> MeasuredPage<'a> {
+    /// Reads the rows of the page. A heading is `## RESULT: QUESTION`, a row `| claim | measure | verdict | ratio
+    /// |`.
     pub(super) fn read(page: &'a str) -> Self {
         let mut rows = BTreeMap::new();
         let mut result = "";

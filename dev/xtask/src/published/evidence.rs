@@ -79,7 +79,8 @@ pub(super) enum EvidenceWeight {
     NotShown,
 }
 
-/// Answers a sentence from all committed results that its claim names.
+/// Answers a sentence from all committed results that its claim names. The weakest of its cases decides what holds now;
+/// figures that are shown `beside` decide nothing. What held then comes from the file of reproduced figures.
 ///
 /// # Errors
 ///
@@ -276,7 +277,7 @@ pub(super) fn cases<'a>(
             .all(|level| levels.contains(&level))
     };
     let claims = result.claims.iter();
-    claims.filter(move |it| it.says == says && has_levels(it))
+    claims.filter(move |claim| claim.says == says && has_levels(claim))
 }
 
 /// The size of a claim, weighed by the lab's verdict on it.
@@ -317,7 +318,7 @@ fn of_claim(claim: &LabClaim) -> CaseSize {
 fn of_texts(expression: &str, result: &LabResult) -> anyhow::Result<f64> {
     expression::value(expression, |name| {
         let (text, field) = name.split_once(':')?;
-        let run = result.as_published.iter().find(|it| it.name == text)?;
+        let run = result.as_published.iter().find(|run| run.name == text)?;
         number(&figures(&run.ours), field)
     })
 }
@@ -333,7 +334,7 @@ fn of_measure(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<
     let logs = log_starts(result, &values(here, measure, result)?);
     let Some(centre) = centre(&logs, LEVEL) else {
         return Ok(CaseSize::TooFew {
-            starts: logs.iter().map(|it| it.exp()).collect(),
+            starts: logs.iter().map(|log| log.exp()).collect(),
             needed: count_min(LEVEL),
         });
     };

@@ -100,9 +100,9 @@ fn ends_of(starts: &[f64], language: Language) -> String {
 
 /// Writes a ratio with its interval as docs/measured.md does, or with more digits if it is very small.
 pub(super) fn interval([low, ratio, high]: [f64; 3]) -> String {
-    let number = |it: f64| match it {
-        ..0.1 => format!("{it:.4}"),
-        _ => rounded(it),
+    let number = |ratio: f64| match ratio {
+        ..0.1 => format!("{ratio:.4}"),
+        _ => rounded(ratio),
     };
     let [low, ratio, high] = [low, ratio, high].map(number);
     format!("×{ratio} [{low}..{high}]")

@@ -205,6 +205,7 @@ impl PostPage<'_> {
         Ok(filled_text + remaining)
     }
 
+    /// The figure of a name as [`Self::filled`] describes it; without a part it is that of the first case.
     fn named_figure(&self, name: &str) -> anyhow::Result<String> {
         let (id, part) = name.split_once('|').unwrap_or((name, "0"));
         let sentence = self.claims.iter().find(|judged| judged.claim.id == id);

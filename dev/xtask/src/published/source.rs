@@ -303,6 +303,8 @@ fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 }
 
 impl Source {
+    /// Reads the file of a test, its texts in each language, its expected figures and its printed texts, and checks
+    /// them.
     fn load(folder: &Path, test: &str) -> anyhow::Result<Self> {
         let mut source: Self = read(&folder.join(format!("{test}.toml")))?;
         for language in Language::ALL {

@@ -82,6 +82,7 @@ pub(super) fn cell<'a>(result: &'a LabResult, levels: &Levels) -> anyhow::Result
     }
 }
 
+/// Whether a level of a result is the one that a source's file names. Levels are texts or whole numbers.
 fn is_same(own: &serde_json::Value, wanted: &toml::Value) -> bool {
     match (own, wanted) {
         (serde_json::Value::String(own), toml::Value::String(wanted)) => own == wanted,

@@ -82,6 +82,7 @@ fn of_call(line: &str) -> Vec<Figure> {
     figures.collect()
 }
 
+/// The figure that `word` is; `None` if it is no number.
 fn figure(name: String, word: &str) -> Option<Figure> {
     let value = word.parse().ok()?;
     let printed = word.to_owned();

@@ -22,6 +22,7 @@ struct Hidden {
 }
 
 impl Bare {
+    /// Finds the programs to hide, and writes the program that takes their place.
     pub(super) fn prepare() -> anyhow::Result<Self> {
         // Without the right to mount, programs stay visible.
         if !program("unshare", &["--mount", "true"]).succeeds() {

@@ -48,6 +48,7 @@ impl ProgramTimes {
         self.tests.extend(timed(line));
     }
 
+    /// The line that is printed when the program has ended.
     pub(super) fn line(&self, passed: bool) -> String {
         let outcome = if passed { "ok" } else { "FAILED" };
         let tests = self.passed + self.failed;

@@ -14,6 +14,7 @@ struct Row {
     may_use: &'static [&'static str],
 }
 
+/// Finds dependencies that the table of arrows does not allow, and leaves that are built with a runtime or sockets.
 pub(super) fn check(graph: &Graph) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (folder, id, package) in graph.members() {
@@ -25,6 +26,7 @@ pub(super) fn check(graph: &Graph) -> Vec<Problem> {
     problems
 }
 
+/// Checks the dependencies of one crate. Its tests may also use leaves and crates for tests.
 fn check_arrows(graph: &Graph, folder: &str, package: &Package) -> Vec<Problem> {
     let Some(row) = ARROWS.iter().find(|row| row.folder == folder) else {
         let what = "is not in the table of arrows (xtask, tidy/arrows.rs): add it there and to \
@@ -50,6 +52,7 @@ fn check_arrows(graph: &Graph, folder: &str, package: &Package) -> Vec<Problem> 
     problems
 }
 
+/// Finds the crates of [`WORLD`] that a leaf is built with, also through other crates.
 fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for dependency in graph.closure(id) {

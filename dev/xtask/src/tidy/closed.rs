@@ -7,6 +7,8 @@
 use super::Problem;
 use super::source::{Source, Token};
 
+/// Finds arms `_` in the file itself, and patterns of `Source` in the other files of its crate. Tests may have
+/// both.
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let (lines, message): (Vec<usize>, &str) = if source.path == FILE {
         (

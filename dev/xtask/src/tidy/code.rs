@@ -5,6 +5,7 @@ use super::Problem;
 use super::arrows::LEAVES;
 use super::source::Source;
 
+/// Finds what the code of a file must not contain.
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut report = |lines: Vec<usize>, message: &str| {
@@ -43,6 +44,7 @@ pub(super) fn check_forbidden_unsafe(sources: &[Source]) -> Vec<Problem> {
         .collect()
 }
 
+/// The lines with `unsafe`; none in a file, or below a folder, that may have it.
 fn unsafe_lines(source: &Source) -> Vec<usize> {
     let is_allowed = MAY_BE_UNSAFE.iter().any(|place| {
         source.path == *place || (place.ends_with('/') && source.path.starts_with(place))
@@ -70,6 +72,7 @@ fn ignore_lines(source: &Source) -> Vec<usize> {
     source.find(&["#", "[", "ignore"]).collect()
 }
 
+/// The lines of a library that read the environment, arguments or files, except those of tests.
 fn world_lines(source: &Source) -> Vec<usize> {
     let own = READS_ITS_OWN.contains(&&*source.path);
     if own || READS_THE_WORLD.contains(&source.folder()) {

@@ -51,6 +51,7 @@ fn declared(graph: &Graph) -> Arrows<'_> {
     arrows
 }
 
+/// Reports the arrows that only one of the two has.
 fn compare(drawn: &Arrows<'_>, declared: &Arrows<'_>) -> Vec<Problem> {
     let problem = |(from, to): &(&str, &str), message: &str| {
         Problem::new(FILE, format!("{message}: {from} {ARROW} {to}"))

@@ -6,6 +6,7 @@
 use super::Problem;
 use super::source::{Source, Token};
 
+/// Finds imports of several modules at once, and adjacent imports in another order.
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut previous: Option<Import> = None;
@@ -17,6 +18,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
         if import.nested {
             report("an import names things of one module: a line for each module");
         }
+        // Code between two imports begins a new list.
         let adjacent = previous.filter(|previous| previous.end == import.start);
         if adjacent.is_some_and(|previous| previous.group > import.group) {
             report("imports come in this order: std, other crates, our own modules");
@@ -45,6 +47,7 @@ struct Import {
     nested: bool,
 }
 
+/// All imports of a file, in their order.
 fn imports(tokens: &[Token]) -> Vec<Import> {
     let mut imports = Vec::new();
     let mut index = 0;
@@ -58,7 +61,7 @@ fn imports(tokens: &[Token]) -> Vec<Import> {
         let after = &tokens[index + 1..];
         let semicolon = after.iter().position(|token| token.text == ";");
         let path = &after[..semicolon.unwrap_or(after.len())];
-        // Behind `use`, the path and the semicolon.
+        // The first token after `use`, the path and the semicolon.
         let end = index + path.len() + 2;
         imports.push(Import {
             line: tokens[index].line,

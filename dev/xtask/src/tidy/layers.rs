@@ -14,6 +14,7 @@ use anyhow::Context;
 use super::Problem;
 use super::source::{Source, Token};
 
+/// Compares each drawing that the page has with the modules and their uses of each other; tests are left out.
 pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Problem>> {
     let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
     let tests = test_modules(sources);
@@ -166,6 +167,7 @@ struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
+    /// Notes a brace: one behind `mod NAME` begins an inner module.
     fn step(&mut self, tokens: &'a [Token], at: usize) {
         match text(tokens, at) {
             "{" => {

@@ -6,6 +6,7 @@
 use super::Problem;
 use super::source::{Source, Token};
 
+/// Finds private constants that stand before the last type or function.
 pub(super) fn check(source: &Source) -> Vec<Problem> {
     let items = items(&source.tokens);
     let last_other = items.iter().rposition(|item| item.kind == Kind::Other);
@@ -33,6 +34,7 @@ enum Kind {
     Other,
 }
 
+/// The items of a file, without those inside of others. Statements of constants are passed over as a whole.
 fn items(tokens: &[Token]) -> Vec<Item> {
     let mut items = Vec::new();
     let mut depth = 0_usize;

@@ -10,6 +10,7 @@ use catamaran_testkit::read_corpus;
 use super::Problem;
 use crate::fuzz;
 
+/// Checks the changelog, the length of ARCHITECTURE.md, and the corpora if there are fuzz targets.
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
@@ -43,6 +44,7 @@ fn check_architecture(text: &str) -> Option<Problem> {
     Some(Problem::new("ARCHITECTURE.md", what))
 }
 
+/// Finds targets whose corpus is empty; `entries` gives the number of inputs of a target.
 fn check_corpora(targets: &[String], entries: impl Fn(&str) -> usize) -> Vec<Problem> {
     let mut problems = Vec::new();
     for target in targets {

@@ -21,6 +21,8 @@ pub(super) fn check_allowances(sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
+/// Checks the number of lines without tests. A file of `longer` may have as many as its entry says, no more and no
+/// fewer.
 fn check_length(source: &Source, longer: &[(&str, usize)]) -> Vec<Problem> {
     if source.is_test() {
         return Vec::new();
@@ -59,6 +61,7 @@ fn check_header(source: &Source) -> Option<Problem> {
     Some(Problem::new(&source.path, message))
 }
 
+/// Finds a folder or file with a name that says nothing of its content.
 fn check_name(source: &Source) -> Option<Problem> {
     let mut parts = source.path.split('/');
     let file = parts.next_back()?;

@@ -101,6 +101,7 @@ pub(super) fn load(root: &Path) -> anyhow::Result<Vec<Source>> {
     sources.collect()
 }
 
+/// Adds the `.rs` files below a folder, except those of folders named `target`.
 fn walk(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -115,6 +116,7 @@ fn walk(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> anyhow::Result<()
     Ok(())
 }
 
+/// Adds the tokens of a stream in their order, with brackets as tokens. Literals are left out.
 fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
     for tree in stream {
         let line = tree.span().start().line;
