@@ -122,7 +122,7 @@ fn nodes(file: &File, report: &mut Report) {
 fn check_own_address(file: &File, listen: SocketAddr, report: &mut Report) {
     let is_own_host = |host: &str| match host.parse::<IpAddr>() {
         // A listener at 0.0.0.0 or [::] listens on the loopback addresses as well.
-        Ok(ip) => ip == listen.ip() || listen.ip().is_unspecified() && ip.is_loopback(),
+        Ok(ip) => ip == listen.ip() || (listen.ip().is_unspecified() && ip.is_loopback()),
         Err(_) => host == "localhost",
     };
     for backend in file

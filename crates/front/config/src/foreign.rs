@@ -178,6 +178,7 @@ enum DirectiveKind {
 }
 
 impl Row {
+    /// The answer for the directive that is spelled `name`, as a part of a hint.
     fn answer(&self, name: &str) -> String {
         let (server, text) = (self.server, self.text);
         match self.kind {

@@ -135,6 +135,7 @@ impl Collector<'_> {
         }
     }
 
+    /// Reads the file of this name, or all files that match if it has wildcards. Relative names start from `base`.
     fn of_pattern(&mut self, pattern: &str, base: &Path, place: &Range<usize>) {
         if !pattern.contains(['*', '?', '[']) {
             self.of_file(&base.join(pattern), place);
@@ -183,6 +184,7 @@ impl Collector<'_> {
     fn add(&mut self, path: &Path, file: PathBuf, text: String, place: &Range<usize>) {
         self.bytes_left -= text.len();
         let start = self.report.add(&path.display().to_string(), &text);
+        // The files that it includes come after it, so its place is taken before they are read.
         self.texts.push(String::new());
         let number = self.texts.len() - 1;
         self.seen.insert(file.clone(), place.start);
@@ -308,6 +310,7 @@ fn move_table<'t>(table: DeTable<'t>, by: usize) -> DeTable<'t> {
     table.into_iter().map(moved).collect()
 }
 
+/// Moves the place of a value, and those of all values in it, by this many bytes.
 fn move_value<'t>(value: Spanned<DeValue<'t>>, by: usize) -> Spanned<DeValue<'t>> {
     let place = shifted(value.span(), by);
     let moved = match value.into_inner() {

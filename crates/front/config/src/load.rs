@@ -63,6 +63,7 @@ pub fn load(path: &Path) -> Result<LoadedFile, LoadError> {
     load_among(path, &|name| std::env::var_os(name))
 }
 
+/// Reads the file at `path`, with `variables` as its environment.
 pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<LoadedFile, LoadError> {
     let text = read_text(path, FILE_BYTES_MAX).map_err(|source| LoadError::Read {
         path: path.to_owned(),
@@ -194,11 +195,15 @@ fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Opti
     let mut root = Some(DeTable::new());
     for (number, text) in texts.enumerate() {
         let start = report.start(number);
+        // After a broken text the others are parsed as well, so that all faults are reported.
         let added = parsed(text, start, report).map(Spanned::into_inner);
-        root = root.zip(added).map(|(mut root, added)| {
-            include::add(&mut root, added, start, report);
-            root
-        });
+        root = match (root, added) {
+            (Some(mut tables), Some(added)) => {
+                include::add(&mut tables, added, start, report);
+                Some(tables)
+            }
+            (None, _) | (_, None) => None,
+        };
     }
     root
 }
@@ -229,6 +234,7 @@ fn typed(file: File, report: &Report) -> Config {
     }
 }
 
+/// The configuration of an upstream, with the parts that the file keeps apart for its checks.
 fn typed_upstream(upstream: file::upstream::Upstream) -> UpstreamConfig {
     let mut config = upstream.config;
     let backends = upstream.backends.into_iter();
@@ -277,6 +283,7 @@ pub(crate) fn read_members(path: &Path) -> Result<Vec<FoundMember>, String> {
 /// # Errors
 /// The file cannot be read, or its content is not a valid secret.
 pub fn read_secret(path: &Path) -> io::Result<String> {
+    // CRLF may follow the secret.
     let bytes = read_regular(path, SECRET_MAX + 2)?;
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(&error))?;
     let without_lf = text.strip_suffix('\n').unwrap_or(&text);
@@ -325,6 +332,7 @@ fn read_regular(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The error for a file that is not UTF-8; it names the line, or UTF-16 if the file has its byte order mark.
 fn not_utf8(error: &std::string::FromUtf8Error) -> io::Error {
     if error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]) {
         let message = "it is UTF-16, as some editors of Windows write; save it as UTF-8";

@@ -81,6 +81,7 @@ impl Anchors {
 }
 
 impl SectionEntry {
+    /// Adds the line of the index: the header of the table, and a link to each key.
     fn index_line(&self, page: &mut String) {
         let links: Vec<String> = (self.keys.iter())
             .map(|(key, anchor)| format!("[`{}`](#{anchor})", key.name))
@@ -95,6 +96,7 @@ impl SectionEntry {
         .expect("a string takes all");
     }
 
+    /// Adds the section of the table: its introduction, a table of its keys, and an entry for each.
     fn write(&self, page: &mut String) {
         let text = format!(
             "\n## `{}`\n\n{}\n\n",
@@ -124,6 +126,7 @@ pub(crate) fn own(section: &Section, key: AnyKey) -> bool {
     !group || !crate::file::backend::SECTION.has(key.name)
 }
 
+/// Adds the entry of a key: its effect, its values, its default and a sample.
 fn key_entry(key: AnyKey, page: &mut String) {
     let (name, values, preset) = (key.name, values(key), preset(key));
     write!(page, "\n### `{name}`\n\n{}\n\n", key.effect).expect("a string takes all");

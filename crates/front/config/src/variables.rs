@@ -196,6 +196,7 @@ impl<'t> Walk<'t> {
         }
     }
 
+    /// Replaces the texts in a value. Texts in lists stay texts, whatever they consist of.
     fn value(&mut self, value: &mut Spanned<DeValue<'t>>) {
         match value.get_mut() {
             DeValue::String(_) => self.text(value, |_| None),

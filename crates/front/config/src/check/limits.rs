@@ -134,7 +134,9 @@ fn warn_little_memory(file: &File, report: &mut Report) {
         return;
     };
     let keys = file.server.limit_memory / KEY_BYTES;
+    // Without a limit of connections, a number that few fronts exceed.
     let connections = file.server.connections_max.unwrap_or(20_000) as u64;
+    // Keys are kept for a while after their client has gone, so each connection needs room for several.
     if keys < connections.saturating_mul(4) {
         let message = format!(
             "`limit_memory` has room for {keys} keys, fewer than four for each of {connections} connections"

@@ -31,6 +31,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
     }
 }
 
+/// Faults two listeners with the same `name`.
 fn names(file: &File, report: &mut Report) {
     let mut by_name: HashMap<&str, &PlacedValue<ListenerConfig>> = HashMap::new();
     for listener in &file.listeners {

@@ -171,6 +171,7 @@ impl FrontOfRoutes {
         None
     }
 
+    /// Whether clients of this scheme reach the front; a trusted proxy may name either scheme.
     fn is_reached(&self, scheme: RouteScheme) -> bool {
         let in_clear = self
             .config
@@ -192,6 +193,7 @@ impl FrontOfRoutes {
         for _ in 0..STEPS_MAX {
             let question = Question {
                 url: url.clone(),
+                // Only the first request is known to come to this listener; the client chooses the others by their URL.
                 listen: std::mem::take(&mut listen),
                 ..Question::default()
             };
@@ -208,6 +210,7 @@ impl FrontOfRoutes {
             first.get_or_insert(location);
             url = next;
         }
+        // A client that was sent round without this redirect is trapped by another one, which is checked itself.
         first.filter(|_| comes_back)
     }
 

@@ -30,6 +30,7 @@ pub(super) fn read(
     value.map_or_else(Vec::new, |value| named(value, report))
 }
 
+/// Reads the table of attributes; more of them than [`ATTRIBUTES_MAX`] are a fault.
 fn named(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Vec<(String, AttributeSource)> {
     let Some((place, entries)) = table(SECTION.header, value, report) else {
         return Vec::new();
@@ -114,6 +115,7 @@ pub(super) fn parse_user(text: &str) -> Result<FieldName, SourceError> {
     parse_unreserved_field(name)
 }
 
+/// Parses the name of a field that clients, or proxies before the front, may send; the front's own are refused.
 fn parse_unreserved_field(name: &str) -> Result<FieldName, SourceError> {
     let field = parse_field_name(name).map_err(|error| SourceError::Field(error.to_string()))?;
     match reserved_of_requests(&field) {

@@ -221,7 +221,8 @@ fn place_or(table: &Table<'_>, key: &str, url: &Range<usize>) -> Range<usize> {
     }
 }
 
-/// The issuers that are trusted: those of `ca_file`, or else the system's.
+/// The issuers that are trusted: those of `ca_file`, or else the system's. There are none if nothing is verified,
+/// or if files are not read. Backends with the same file share what was read.
 fn roots(keys: &TlsKeys, surroundings: &Surroundings<'_>) -> Result<Roots, String> {
     if !keys.verify {
         return Ok(Roots::none());

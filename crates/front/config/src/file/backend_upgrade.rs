@@ -9,7 +9,8 @@ use crate::report::Finding;
 use crate::table::Table;
 use crate::value::address::BackendUrl;
 
-/// Where tunnels to an AJP backend go, by its `upgrade_url`, and whether they use TLS.
+/// Where tunnels to an AJP backend go, by its `upgrade_url`, and whether they use TLS. `None`, with a fault, if the
+/// backend takes tunnels at its `url`, or none at the URL.
 pub(super) fn end(
     mut url: BackendUrl,
     table: &mut Table<'_>,

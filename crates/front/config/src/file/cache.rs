@@ -173,6 +173,7 @@ impl Values for Queries {
     }
 }
 
+/// Parses the name of a parameter as it is in a query.
 fn parse_parameter(text: &str) -> Result<String, TextError> {
     let is_name = !text.is_empty() && !text.contains(['&', '=', '#']) && text.is_ascii();
     if !is_name {

@@ -226,7 +226,7 @@ impl Values for ReplacedStatuses {
     fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<Self::Read, Vec<Complaint>> {
         let replaced = match value.get_ref() {
             DeValue::Integer(number) => {
-                // A number is the first status of those up to the last.
+                // A number stands for all error statuses from it on.
                 let first = match number.as_str().parse() {
                     Ok(status) if (FIRST_ERROR..=LAST_ERROR).contains(&status) => status,
                     _ => return Err(complaint("must be from 400 to 599", value)),

@@ -56,6 +56,7 @@ fn read_one(
     report: &mut Report,
 ) -> Option<Limit> {
     let mut table = Table::new(&SECTION, place.clone(), entries);
+    // The defaults of the keys.
     let mut written = RawLimit {
         rate: None,
         in_flight: None,
@@ -70,6 +71,7 @@ fn read_one(
     table.read(KEYS, &mut written);
     let (quota, prefix) = (quota(&mut table, &written), prefix(&mut table, &written));
     let burst_place = table.place_of("burst");
+    // A limit of GET takes HEAD as well.
     if written.methods.contains(&Method::GET) {
         written.methods.push(Method::HEAD);
     }
@@ -125,6 +127,8 @@ fn quota(table: &mut Table<'_>, written: &RawLimit) -> Option<Quota> {
     }
 }
 
+/// The bits of an IPv4 and of an IPv6 address by which clients are one key; `None`, with a fault, if they are not
+/// valid.
 fn prefix(table: &mut Table<'_>, written: &RawLimit) -> Option<[u8; 2]> {
     match written.prefix[..] {
         [v4, v6] if v4 <= 32 => Some([v4, v6]),

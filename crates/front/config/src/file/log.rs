@@ -133,6 +133,7 @@ enum FormatError {
     Template(#[from] LogTemplateError),
 }
 
+/// Parses a format: a known word, or a template with placeholders in braces. `%{` is from formats of other servers.
 fn parse_format(text: &str) -> Result<AccessLogFormat, FormatError> {
     match text {
         "combined" => Ok(AccessLogFormat::Combined),

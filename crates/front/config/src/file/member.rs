@@ -82,6 +82,7 @@ fn read_one(
     (!member.name.is_empty()).then_some((member, place))
 }
 
+/// Where a member with this URL is, and what it speaks. TLS with AJP is no URL, so it needs no case.
 fn place_and_speech(url: BackendUrl) -> (MemberPlace, Speech) {
     let speech = match (url.protocol, url.tls) {
         (Protocol::Ajp, _) => Speech::Ajp,

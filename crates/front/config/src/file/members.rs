@@ -168,7 +168,7 @@ fn compare(table: &mut Table<'_>, from: From) {
     }
 }
 
-/// The source that asks DNS; `None` if a key is missing.
+/// The source that asks DNS; `None` if a key is missing, which is reported. Called only if `from` is DNS.
 fn in_dns(written: RawMembers) -> Option<MemberSource> {
     let kind = match written.from? {
         From::Srv => DnsKind::Services,

@@ -85,7 +85,7 @@ pub(crate) fn read(
         .collect()
 }
 
-/// Reads one `[[route]]`; `None` if it has no valid target.
+/// Reads one `[[route]]`; `None` if it has no valid target. Then its other keys are read for the report alone.
 fn read_one(
     place: Range<usize>,
     entries: &DeTable<'_>,

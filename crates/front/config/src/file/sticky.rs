@@ -43,6 +43,7 @@ pub(crate) fn read(
     if value.get_ref().as_str() == Some("off") {
         return Sticky::Off;
     }
+    // A value that is no table is reported; `Unsaid` would lead to a warning besides.
     let Some((place, entries)) = table(SECTION.header, value, report) else {
         return Sticky::Off;
     };

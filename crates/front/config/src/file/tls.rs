@@ -100,6 +100,7 @@ fn read_one(
     }
 }
 
+/// Warns of keys about certificates of clients that none is asked for, and of keys of tickets without tickets.
 fn warn_of_ineffective_keys(profile: &TlsConfig, table: &mut Table<'_>) {
     if profile.settings.client_certificate == ClientCertificate::Off {
         for (name, place) in table.written(KEYS, |group| group == CLIENTS) {

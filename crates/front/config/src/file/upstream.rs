@@ -99,6 +99,7 @@ fn read_one(
         mut attributes,
         mut shared,
     } = written;
+    // `off`: all of the weight may be left out.
     config.unwell_max = unwell_max.unwrap_or(100);
     hashing(&mut table, config.policy);
     retry_status(&mut table, &shared.config);
@@ -149,6 +150,7 @@ fn read_one(
     }
 }
 
+/// Reads the backends of an upstream; those without a valid `url` are reported and left out.
 fn read_backends(
     upstream: &str,
     entries: &DeTable<'_>,

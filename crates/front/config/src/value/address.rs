@@ -294,6 +294,7 @@ pub enum UnixPathError {
     Control,
 }
 
+/// Parses the path of a socket. It is refused if a socket with this path cannot be bound.
 pub(super) fn unix_path(text: &str) -> Result<PathBuf, UnixPathError> {
     if text.starts_with("//") {
         return Err(UnixPathError::Slashes);
@@ -308,6 +309,7 @@ pub(super) fn unix_path(text: &str) -> Result<PathBuf, UnixPathError> {
     fits(&path).map(|()| path)
 }
 
+/// Faults a path that is too long for the address of a socket.
 fn fits(path: &Path) -> Result<(), UnixPathError> {
     match path.as_os_str().len() {
         0..=UNIX_PATH_MAX => Ok(()),

@@ -144,7 +144,8 @@ pub(crate) fn parse_path(text: &str) -> Result<String, PathError> {
     let after_slash = &text[1..];
     let inner = after_slash.strip_suffix('/').unwrap_or(after_slash);
     let is_bad = |segment: &str| matches!(segment, "" | "." | "..");
-    if !inner.is_empty() && inner.split('/').any(is_bad) || text == "//" {
+    // The empty path between the slashes of `//` is no root.
+    if (!inner.is_empty() && inner.split('/').any(is_bad)) || text == "//" {
         return Err(PathError::Segment);
     }
     Ok(text.to_owned())

@@ -392,6 +392,7 @@ pub(crate) fn parse_network(text: &str) -> Result<IpNet, TextError> {
     Err(TextError::NetworkBits(text.to_owned(), network.trunc()))
 }
 
+/// The text, if it has 1 to `max` bytes that are all `good`; else `error`.
 fn check(
     text: &str,
     max: usize,

@@ -24,6 +24,7 @@ pub(super) enum ProtocolError {
     Unknown,
 }
 
+/// Parses a protocol by its name in ALPN.
 fn parse(text: &str) -> Result<Protocol, ProtocolError> {
     match text {
         "http/1.1" => Ok(Protocol::Http1),

@@ -208,6 +208,7 @@ fn parse_name(text: &str) -> Result<String, FileNameError> {
     Ok(text.to_owned())
 }
 
+/// Parses a pattern of names, which are at most 255 bytes long on Linux.
 fn parse_pattern(text: &str) -> Result<String, FileNameError> {
     if (1..=255).contains(&text.len()) && !text.contains('/') {
         Ok(text.to_owned())
@@ -223,6 +224,7 @@ fn parse_value(text: &str) -> Result<HeaderValue, FileNameError> {
     value.ok_or(FileNameError::Value)
 }
 
+/// Parses a media type, which may have parameters. A list of types is refused.
 pub(super) fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError> {
     let value = parse_value(text)?;
     let name = text.split(';').next().unwrap_or_default().trim();
@@ -234,6 +236,7 @@ pub(super) fn parse_media_type(text: &str) -> Result<HeaderValue, FileNameError>
     }
 }
 
+/// Parses the name of a character set.
 fn parse_charset(text: &str) -> Result<String, FileNameError> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_good) {

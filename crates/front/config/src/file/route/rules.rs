@@ -194,10 +194,10 @@ fn check_response_rewrite(table: &mut Table<'_>, reverse: bool, whole: bool) {
         None
     };
     let is_rewritten = table.has("rewrite") && whole_by.is_none();
-    let missing = if reverse { "rewrite" } else { "reverse" };
+    let missing_for_hosts = if reverse { "rewrite" } else { "reverse" };
     for (name, is_useful, missing) in [
         ("reverse", is_rewritten, "rewrite"),
-        ("internal_hosts", is_rewritten && reverse, missing),
+        ("internal_hosts", is_rewritten && reverse, missing_for_hosts),
     ] {
         if table.has(name) && !is_useful {
             let message = match whole_by {

@@ -28,6 +28,7 @@ pub(super) fn read(value: &Spanned<DeValue<'_>>, report: &mut Report) -> Option<
     Some(Box::new(unless))
 }
 
+/// Parses `NAME=VALUE`, of the characters that a cookie may have (RFC 6265, section 4.1.1).
 fn parse_cookie(text: &str) -> Result<(String, String), TextError> {
     let (name, value) = text.split_once('=').ok_or(TextError::Cookie)?;
     let is_good = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
