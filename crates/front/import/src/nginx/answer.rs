@@ -34,24 +34,28 @@ impl<'d> TextType<'d> {
     }
 }
 
-/// Converts a `return`. The groups of `expression` are variables.
+/// Converts a `return`, and marks it as mapped; one that cannot be converted is reported, and its place is closed. The
+/// groups of `expression` are variables.
 pub(crate) fn answer(
     directive: &Directive,
     text_type: TextType<'_>,
     expression: Option<&Expression>,
     ledger: &mut Ledger,
 ) -> Action {
-    let (first, text) = (directive.word(0), directive.word(1));
+    let first = directive.word(0);
     let (status, text) = match first.parse::<u16>() {
-        Ok(status) => (status, text),
+        Ok(status) => (status, directive.word(1)),
+        // A URL alone is a redirect.
         Err(_) => (302, first),
     };
     let action = match status {
+        // nginx closes the connection without an answer.
         444 => Some(Action::Answer(403)),
         301 | 302 | 303 | 307 | 308 => template(text, expression)
             .zip(redirect_status(status))
             .map(|(to, status)| Action::Redirect { to, status }),
         200..=299 | 400..=599 if text.is_empty() => Some(Action::Answer(status)),
+        // Responses with these two have no body.
         200..=299 | 400..=599 if !matches!(status, 204 | 205) => text_type
             .name()
             .and_then(|media_type| text_answer(status, text, media_type))
@@ -76,22 +80,23 @@ pub(crate) fn answer(
     }
 }
 
-/// The answer with a text. `None` if the front cannot fill in its variables, or if the text has a client's values and
-/// browsers would run this type.
+/// The answer with a text. `None` if the front cannot fill in its variables, if the text is too long or its type none,
+/// or if the text has a client's values and browsers would run this type.
 fn text_answer(status: u16, text: &str, media_type: &str) -> Option<AnswerText> {
     let filled = expand_text(text, placeholder)?;
     let template = Template::parse_text(&filled, Placeholder::OF_TEXTS);
     let is_type = matches!(media_type.split_once('/'), Some((_, subtype)) if !subtype.is_empty());
-    let may_show = !template.shows_client() || is_inert_type(media_type);
-    (is_type && may_show && filled.len() <= TEXT_MAX).then(|| AnswerText {
+    // A client's value in a type such as text/html could contain a script.
+    let is_safe = !template.shows_client() || is_inert_type(media_type);
+    (is_type && is_safe && filled.len() <= TEXT_MAX).then(|| AnswerText {
         status,
         text: filled,
         media_type: media_type.to_owned(),
     })
 }
 
-/// The target of a redirect, with placeholders of the front and of the groups of an expression; `None` if it has
-/// variables that the front does not have.
+/// The target of a redirect, with placeholders of the front and of the groups of an expression. `None` if it has
+/// variables that the front does not have, or is no target that the front accepts.
 pub(crate) fn template(text: &str, expression: Option<&Expression>) -> Option<String> {
     let known = |name: &str| {
         let captured = expression.and_then(|it| it.placeholder(name));
@@ -104,25 +109,26 @@ pub(crate) fn template(text: &str, expression: Option<&Expression>) -> Option<St
         .map(|piece| expand(piece, known))
         .collect();
     let mut to = pieces?.join(CAPTURED);
+    // The path begins with a slash of its own.
     if let Some(base) = to.strip_suffix(PATH_QUERY) {
         to = format!("{}{PATH_QUERY}", base.trim_end_matches('/'));
     }
+    // The front accepts this placeholder only at the end.
     if to.matches(PATH_QUERY).count() > usize::from(to.ends_with(PATH_QUERY)) {
         return None;
     }
-    let rest = ["http://", "https://", "{scheme}://"]
-        .iter()
-        .find_map(|it| to.strip_prefix(it));
-    let starts = match rest {
-        Some(rest) => {
-            !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.starts_with("{path")
+    let schemes = ["http://", "https://", "{scheme}://"];
+    let behind_scheme = schemes.iter().find_map(|it| to.strip_prefix(it));
+    let has_valid_start = match behind_scheme {
+        // A host must follow, which is no part of the client's path.
+        Some(host) => {
+            !host.is_empty() && !host.starts_with(['/', '?', '#']) && !host.starts_with("{path")
         }
-        None => to.starts_with('/') && !to.starts_with("/{path") || to.starts_with("{path"),
+        // `/{path}` would begin with `//`, behind which browsers expect a host.
+        None => (to.starts_with('/') && !to.starts_with("/{path")) || to.starts_with("{path"),
     };
-    let plain = to
-        .chars()
-        .all(|it| it.is_ascii_graphic() && !"\"<>\\^`|$".contains(it));
-    (starts && plain).then_some(to)
+    let is_sign = |it: char| it.is_ascii_graphic() && !"\"<>\\^`|$".contains(it);
+    (has_valid_start && to.chars().all(is_sign)).then_some(to)
 }
 
 /// Placeholder for a request's path and query, at the end of a redirect's target.

@@ -18,37 +18,32 @@ pub(super) fn call(
     files: &dyn Files,
     ledger: &mut Ledger,
 ) {
-    of_backends(scope, upstream, ledger);
+    limit_times(scope, upstream, ledger);
     ask_others(scope, upstream, ledger);
     verify(scope, upstream, files, ledger);
     show_itself(scope, upstream, files, ledger);
     host(scope, authority, upstream, ledger);
 }
 
-/// Converts timeouts into keys of the upstream.
-fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
+/// Converts timeouts into keys of the upstream. Those of nginx are in seconds without a unit.
+fn limit_times(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     for (name, key) in [
         ("proxy_connect_timeout", "connect_timeout"),
         ("proxy_read_timeout", "first_byte_timeout"),
         ("proxy_read_timeout", "idle_body_timeout"),
     ] {
         if let Some(directive) = scope.find(name) {
-            let unit = match directive
-                .word(0)
-                .trim_start_matches(|it: char| it.is_ascii_digit())
-            {
+            let text = directive.word(0);
+            let unit_text = text.trim_start_matches(|it: char| it.is_ascii_digit());
+            let digits = &text[..text.len() - unit_text.len()];
+            let milliseconds = match unit_text {
                 "ms" => 1,
                 "m" => 60_000,
                 "h" => 3_600_000,
                 "d" => 86_400_000,
                 _ => 1000,
             };
-            let digits: String = directive
-                .word(0)
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect();
-            if let Some(time) = number(&digits).and_then(|it| duration(it, unit)) {
+            if let Some(time) = number(digits).and_then(|it| duration(it, milliseconds)) {
                 upstream.keys.insert(key.to_owned(), time);
             }
             ledger.mapped(directive.id);
@@ -56,7 +51,7 @@ fn of_backends(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     }
 }
 
-/// Converts which responses make the front ask another backend.
+/// Converts which failures and statuses make the front ask another backend (`proxy_next_upstream`).
 fn ask_others(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     let Some(directive) = scope.find("proxy_next_upstream") else {
         return;
@@ -67,6 +62,7 @@ fn ask_others(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     let mut statuses = Vec::new();
     for word in &directive.words {
         match word.as_str() {
+            // For these the front always asks another one.
             "error" | "timeout" | "invalid_header" => {}
             "off" => drop(upstream.keys.insert("retries".to_owned(), "0".to_owned())),
             "http_403" | "http_404" => {
@@ -90,7 +86,8 @@ fn ask_others(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
     ledger.mapped(directive.id);
 }
 
-/// Sets whether backends' certificates are verified, and by which authority.
+/// Sets whether backends' certificates are verified, and by which authority. A backend of TLS has the key `verify`,
+/// which turns verification off as nginx does by default.
 fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
     let verifies = |it: &&Directive| it.word(0) == "on";
     let Some(directive) = scope.find("proxy_ssl_verify").filter(verifies) else {
@@ -124,9 +121,8 @@ fn show_itself(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, led
         "proxy_ssl_certificate_key",
     ]
     .map(|it| scope.find(it));
-    let mut all = upstream.backends.iter_mut();
-    let tls: Vec<&mut Backend> = all
-        .by_ref()
+    let backends = upstream.backends.iter_mut();
+    let tls: Vec<&mut Backend> = backends
         .filter(|it| it.url.starts_with("https://"))
         .collect();
     if tls.is_empty() {
@@ -136,12 +132,17 @@ fn show_itself(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, led
     }
     let is_there = |it: &Directive| files.read(Path::new(it.word(0))).is_ok();
     let name = name.filter(|it| is_name(it.word(0)));
-    let given = certificate.zip(key);
-    let pair = given.filter(|(chain, key)| is_there(chain) && is_there(key));
-    let chosen = name
-        .into_iter()
-        .chain(pair.into_iter().flat_map(<[_; 2]>::from));
-    chosen.for_each(|it| ledger.mapped(it.id));
+    let pair = certificate
+        .zip(key)
+        .filter(|(chain, key)| is_there(chain) && is_there(key));
+    if let Some(name) = name {
+        ledger.mapped(name.id);
+    }
+    // Without one of both files no certificate is shown, and the ledger reports the directives.
+    if let Some((chain, key)) = pair {
+        ledger.mapped(chain.id);
+        ledger.mapped(key.id);
+    }
     let place = |it: &Directive| quoted(&files.located(Path::new(it.word(0))));
     for backend in tls {
         let keys = &mut backend.keys;
@@ -155,7 +156,8 @@ fn show_itself(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, led
     }
 }
 
-/// Sets the host name that backends get as `Host`.
+/// Sets the host name that backends get as `Host`; without the key `host` they get the client's. `authority` is that of
+/// the `proxy_pass`, or the name of an `upstream` block.
 fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut Ledger) {
     let fields = scope.level(|it| it.name == "proxy_set_header");
     let field = fields
@@ -169,7 +171,8 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         None => "$proxy_host",
     };
     let server_name = scope.find("server_name").map_or("", |it| it.word(0));
-    let own = || {
+    // The name that backends are called by if no other is known.
+    let fallback = || {
         if upstream.backends.iter().any(|it| it.url.contains("unix:")) {
             "localhost"
         } else {
@@ -180,7 +183,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         "$host" | "$http_host" | "$host:$server_port" => return,
         "$server_name" if is_name(server_name) => server_name,
         "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => authority,
-        "$proxy_host" => own(),
+        "$proxy_host" => fallback(),
         name if is_name(name) => value,
         // If clients could choose the host, they could choose which site of the application answers.
         _ => {
@@ -191,12 +194,13 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
                 );
                 ledger.lost(field.id, text);
             }
-            own()
+            fallback()
         }
     };
     upstream.keys.insert("host".to_owned(), quoted(named));
 }
 
+/// Whether a text is a plain host name, of labels between dots.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     text.split('.')

@@ -29,13 +29,14 @@ pub(super) struct Conditions {
 /// What is needed to read the conditions of a location.
 #[derive(Clone, Copy)]
 pub(super) struct ConditionContext<'s> {
+    /// The path of the location; `None` if it is an expression or a named location.
     pub(super) path: Option<&'s str>,
     pub(super) ports: &'s [Port],
     pub(super) choices: &'s Choices,
 }
 
 impl Conditions {
-    /// Reads the conditions of a location.
+    /// Reads the conditions of a location, and marks their directives as mapped, dropped or not converted.
     pub(super) fn read(
         scope: Scope<'_>,
         context: ConditionContext<'_>,
@@ -45,8 +46,8 @@ impl Conditions {
         claim(scope, inner, context.choices, ledger);
         let text_type = TextType::of(scope);
         let mut read = Self::default();
-        for (at, directive) in inner.iter().enumerate() {
-            let has_returned = inner[..at].iter().any(|it| it.name == "return");
+        for (index, directive) in inner.iter().enumerate() {
+            let has_returned = inner[..index].iter().any(|it| it.name == "return");
             let is_known = match directive.name.as_str() {
                 "if" if has_returned => {
                     let text = "it stands behind a `return`, which answers before it is asked";
@@ -62,7 +63,7 @@ impl Conditions {
                     all.for_each(|it| ledger.mapped(it.id));
                     true
                 }
-                // No files are tried if its condition holds.
+                // Beside `try_files` it does more: no files are tried if its condition holds.
                 "if" if only_sets(directive) && scope.own("try_files").is_none() => {
                     rewrite::lose_sets(directive, ledger);
                     true
@@ -74,6 +75,7 @@ impl Conditions {
                     read.limits.extend(guard);
                     is_known
                 }
+                // A nested location that could not be moved out.
                 "location" => false,
                 "rewrite" => {
                     let redirects = rewrite::redirect_of_all(inner).is_some();
@@ -90,13 +92,14 @@ impl Conditions {
             }
         }
         if let Some(status) = scope.own("stub_status") {
+            // nginx refuses other methods there.
             let methods = ["GET", "HEAD"].map(str::to_owned).to_vec();
             let place = ledger.place(status.id);
             let guard = MethodGuard::new(place, methods, true, Action::Answer(405));
             read.limits.extend(guard.map(Guard::Method));
         }
         if scope.own("internal").is_some() {
-            // An internal location is not found, before any condition is tested.
+            // nginx answers 404 for an internal location before it tests any condition.
             return Self {
                 is_strange: read.is_strange,
                 ..Self::default()
@@ -117,26 +120,28 @@ impl Conditions {
             self.guards.guards.push(guard);
             return true;
         }
-        let rules = rewrite::of_location(directive, context.ports, ledger);
-        let is_known = rules.is_some();
-        self.rules.extend(rules.into_iter().flatten());
+        let Some(rules) = rewrite::of_location(directive, context.ports, ledger) else {
+            return false;
+        };
+        self.rules.extend(rules);
+        // The guards so far stand above the new rules.
         let count = self.guards.guards.len();
         self.guards.above.resize(self.rules.len(), count);
-        is_known
+        true
     }
 }
 
-/// Marks the directives that give variables one of a few values in this location.
+/// Marks as mapped the directives that give variables one of a few values in this location, which `choices` has read.
 pub(super) fn claim(scope: Scope<'_>, inner: &[Directive], choices: &Choices, ledger: &mut Ledger) {
     if choices.contains_key("invalid_referer") {
         let referers = scope.level(|it| it.name == "valid_referers");
         referers.iter().for_each(|it| ledger.mapped(it.id));
     }
-    let is_known = |it: &&Directive| {
-        it.name == "set" && choices.contains_key(it.word(0).trim_start_matches('$'))
-    };
-    let constants = inner.iter().filter(is_known);
-    constants.for_each(|it| ledger.mapped(it.id));
+    for set in inner.iter().filter(|it| it.name == "set") {
+        if choices.contains_key(set.word(0).trim_start_matches('$')) {
+            ledger.mapped(set.id);
+        }
+    }
 }
 
 /// Whether an `if` has no effect because its block is empty. With an expression it has one, because it captures, and

@@ -11,7 +11,7 @@ use crate::nginx::variables::{expand, of_front, of_response, placeholder};
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
 
-/// Converts `add_header` and `proxy_hide_header`.
+/// Converts `add_header` and `proxy_hide_header` into the fields of the settings. `port` is the value of `$server_port`.
 pub(crate) fn response_fields(
     scope: Scope<'_>,
     port: u16,
@@ -28,7 +28,7 @@ pub(crate) fn response_fields(
         let of_response = |variable: &str| response_value(variable, scope);
         let text = value(directive.word(1), port, scope.expression, of_response);
         match text.filter(|_| is_field(name)) {
-            // nginx leaves it out.
+            // nginx sends no field with an empty value.
             Some(value) if value.is_empty() && !is_replaced(name) => ledger.mapped(directive.id),
             Some(value) if add_field(fields, name, &value) => ledger.mapped(directive.id),
             _ => {
@@ -51,17 +51,24 @@ pub(crate) fn response_fields(
     }
 }
 
-/// The placeholder for a value of the response, which the front has before the route adds fields to it, or for a count.
+/// The placeholder for a value of the response, as it is before the route adds fields to it, or for a count of the front
+/// in its own answers. `None` if the front has none, or if the route itself adds the field.
 fn response_value(variable: &str, scope: Scope<'_>) -> Option<String> {
-    let sent = variable.strip_prefix("sent_http_");
-    let is_added = sent.is_some_and(|field| {
-        let added = scope.level(|it| it.name == "add_header");
-        let is_same = |it: &&Directive| it.word(0).replace('-', "_").eq_ignore_ascii_case(field);
-        added.iter().any(is_same) || scope.find("expires").is_some()
-    });
-    let forwards = scope.own("proxy_pass").is_some();
-    let of_own = || of_front(variable).filter(|_| !forwards);
-    of_response(variable).filter(|_| !is_added).or_else(of_own)
+    let is_added = match variable.strip_prefix("sent_http_") {
+        Some(field) => {
+            let added = scope.level(|it| it.name == "add_header");
+            let is_same =
+                |it: &&Directive| it.word(0).replace('-', "_").eq_ignore_ascii_case(field);
+            // `expires` adds several fields.
+            added.iter().any(is_same) || scope.find("expires").is_some()
+        }
+        None => false,
+    };
+    match of_response(variable) {
+        Some(value) if !is_added => Some(value),
+        _ if scope.own("proxy_pass").is_some() => None,
+        _ => of_front(variable),
+    }
 }
 
 /// Whether a field limits how long a response is fresh, or begins a session. On errors such a field would do harm.
@@ -77,10 +84,9 @@ fn is_replaced(name: &str) -> bool {
         .any(|it| it.eq_ignore_ascii_case(name))
 }
 
-/// Adds a field as `add_header` does: `ETag` and `Last-Modified` are replaced, others are added. Returns `false` if
-/// the front cannot do this.
+/// Adds a field as `add_header` does: `ETag` and `Last-Modified` are replaced or removed, others are added. Returns
+/// `false` if the front cannot do this: it writes the field itself, or there would be more than three lines of it.
 fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
     if is_replaced(name) {
         if value.is_empty() {
             fields.take(name);
@@ -96,15 +102,16 @@ fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
     let lines = fields.add.keys().filter(|it| it.eq_ignore_ascii_case(name));
     let spelling = match lines.count() {
         0 => name.to_owned(),
-        1 => lower,
+        1 => name.to_ascii_lowercase(),
         2 => name.to_ascii_uppercase(),
         _ => return false,
     };
-    let known = fields.add.insert(spelling, value.to_owned());
-    known.is_none()
+    // If the source itself has this spelling already, a line would be lost.
+    let replaced = fields.add.insert(spelling, value.to_owned());
+    replaced.is_none()
 }
 
-/// Converts `proxy_set_header`.
+/// Converts `proxy_set_header`, except `Host`, which is a key of the upstream. `port` is the value of `$server_port`.
 pub(crate) fn request_fields(
     scope: Scope<'_>,
     port: u16,
@@ -130,6 +137,7 @@ pub(crate) fn request_fields(
             "x-forwarded-proto" if matches!(directive.word(1), "https" | "http") => {
                 ledger.lost(directive.id, "the front sets this field from the client's own connection; name the proxy before it in `trusted_proxies`");
             }
+            // It passes on what a proxy before the source says, which the front does if it trusts the proxy.
             _ if is_ruled_field(name, true) && directive.word(1).starts_with("$http_") => {
                 ledger.mapped(directive.id);
                 ledger.claims.push(directive.id);
@@ -154,6 +162,8 @@ pub(crate) fn request_fields(
     }
 }
 
+/// Sets a field of requests to this value, or removes it if the value is empty. A field without a value that the front
+/// has (`None`), or that is named twice, is removed and reported.
 fn request_field(
     directive: &Directive,
     value: Option<String>,
@@ -167,7 +177,7 @@ fn request_field(
         if value.is_empty() {
             fields.take(name);
         } else {
-            drop(fields.set.insert(name.to_owned(), value));
+            fields.set.insert(name.to_owned(), value);
         }
         return ledger.mapped(directive.id);
     }
@@ -185,21 +195,20 @@ fn request_field(
 
 /// Converts `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, which also adds flags.
 pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
-    let own = scope.find("proxy_cookie_flags");
-    let directive = scope.find("proxy_cookie_path");
-    let path = directive.filter(|it| it.word(0) == "/" && it.word(1).starts_with("/;"));
-    let of_path = |it: &&Directive| -> Vec<String> {
-        it.word(1).split(';').skip(1).map(str::to_owned).collect()
-    };
-    let words = match (own, &path) {
-        (Some(it), _) if it.word(0) == "~" => it.words[1..].to_vec(),
-        (None, Some(it)) => of_path(it),
+    let with_flags = scope.find("proxy_cookie_flags");
+    let with_path = scope.find("proxy_cookie_path");
+    let (directive, words): (&Directive, Vec<&str>) = match (with_flags, with_path) {
+        // The expression `~` alone matches every cookie.
+        (Some(it), _) if it.word(0) == "~" => {
+            (it, it.words[1..].iter().map(String::as_str).collect())
+        }
+        (None, Some(it)) if it.word(0) == "/" && it.word(1).starts_with("/;") => {
+            (it, it.word(1).split(';').skip(1).collect())
+        }
+        // Those for some cookies, or for another path, are left to the judge.
         _ => return,
     };
-    let Some(directive) = own.or(path) else {
-        return;
-    };
-    match crate::emit::flags(words.iter().map(String::as_str)) {
+    match crate::emit::flags(words.into_iter()) {
         Some(flags) => {
             settings.keys.insert("cookie_flags".to_owned(), flags);
             ledger.mapped(directive.id);
@@ -208,11 +217,10 @@ pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &m
     }
 }
 
+/// Whether a text is a plain name of a field.
 fn is_field(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+    let is_sign = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+    !name.is_empty() && name.bytes().all(is_sign)
 }
 
 /// The value of a field, with placeholders of the front, of the groups of an expression, and those that `others` knows;

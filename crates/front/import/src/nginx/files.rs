@@ -23,7 +23,7 @@ pub(crate) enum MissingRule {
     Named(String),
 }
 
-/// Reads a `try_files`; `None` if the front cannot do what it says.
+/// Reads a `try_files`; without one, missing files are answered 404. `None` if the front cannot do what it says.
 pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     let Some(directive) = directive else {
         return Some(MissingRule::NotFound);
@@ -40,15 +40,13 @@ pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
         return Some(MissingRule::Named(last.clone()));
     }
     let page = last.strip_prefix('/').unwrap_or(last);
-    let is_plain = !page.is_empty()
-        && page
-            .bytes()
-            .all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
+    let is_sign = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
+    let is_plain = !page.is_empty() && page.bytes().all(is_sign);
     is_plain.then(|| MissingRule::Page(page.to_owned()))
 }
 
 /// The action of a location without `proxy_pass`. `upstream` gets requests for which there is no file, and all if the front
-/// has none of the files.
+/// has none of the files. Without one these are left to the old server ([`Action::Files`]).
 pub(crate) fn serve(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -57,18 +55,18 @@ pub(crate) fn serve(
     files: &dyn Files,
     ledger: &mut Ledger,
 ) -> Action {
-    match (
-        served(scope, matcher, path, upstream, files, ledger),
-        upstream,
-    ) {
-        (Action::Files, Some(upstream)) => Action::Forward {
+    let action = served(scope, matcher, path, upstream, files, ledger);
+    match upstream {
+        Some(upstream) if action == Action::Files => Action::Forward {
             upstream,
             rewrite: None,
         },
-        (action, _) => action,
+        _ => action,
     }
 }
 
+/// The action that serves the directory of a `root` or `alias`; [`Action::Files`], with the reason in the ledger, if the
+/// front cannot serve it.
 fn served(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -84,17 +82,26 @@ fn served(
     };
     let directory = root.word(0).trim_end_matches('/');
     let is_alias = alias.is_some();
+    // The `alias` replaces an inherited `root`.
     if let Some(other) = scope.find("root").filter(|_| is_alias) {
         ledger.handle(other.id);
     }
-    let is_whole = matches!(matcher, Matcher::Exact(_)) && !is_alias;
-    let has_text = matches!(matcher, Matcher::Prefix(_) | Matcher::Pattern(_)) || is_whole;
     let is_expression = matcher.is_expression() && !is_alias;
-    let of_expression = is_expression.then_some("");
-    let Some(path) = path.filter(|_| has_text).or(of_expression) else {
-        ledger.kept_or_risk(root.id, FOR_PREFIXES);
-        return Action::Files;
+    let has_text = match matcher {
+        Matcher::Prefix(_) | Matcher::Pattern(_) => true,
+        Matcher::Exact(_) => !is_alias,
+        _ => false,
     };
+    let path = match path {
+        Some(path) if has_text => path,
+        // An expression has no path of its own, and below a `root` none is needed.
+        _ if is_expression => "",
+        _ => {
+            ledger.kept_or_risk(root.id, FOR_PREFIXES);
+            return Action::Files;
+        }
+    };
+    // nginx replaces the text of the location by that of the `alias`.
     let fits = !is_alias || path.ends_with('/') == root.word(0).ends_with('/');
     let fault = match directory {
         _ if directory.contains('$') => Some("their path contains variables"),
@@ -109,7 +116,6 @@ fn served(
         ledger.kept_or_risk(root.id, &text);
         return Action::Files;
     }
-    let inside = contents(files, Path::new(directory), &[]);
     if files.names(Path::new(directory)).is_none() {
         let text = format!(
             "the directory `{directory}` does not exist on this machine: create it and import again, or run the import where it is"
@@ -117,6 +123,7 @@ fn served(
         ledger.kept_or_risk(root.id, &text);
         return Action::Files;
     }
+    let inside = contents(files, Path::new(directory), &[]);
     if inside.is_bare && upstream.is_none() {
         ledger.dropped(
             root.id,
@@ -127,6 +134,7 @@ fn served(
     ledger.mapped(root.id);
     let mut keys = keys(scope, path, upstream.is_some(), ledger);
     if is_expression {
+        // The expression decides about the path of the index file, too, which the front does not ask again.
         keys.insert("index".to_owned(), "[]".to_owned());
         if let Some(index) = scope.own("index") {
             ledger.risk(
@@ -144,10 +152,16 @@ fn served(
     }))
 }
 
+/// The keys of a route that serves the files below `path`. `forwards` says that an upstream gets requests for missing
+/// files. Directives without a counterpart are reported.
 fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Keys {
     let mut keys = Keys::new();
-    let given = scope.find("charset").map_or("off", |it| it.word(0));
-    let charset = if given.contains('$') { "off" } else { given };
+    let charset_word = scope.find("charset").map_or("off", |it| it.word(0));
+    let charset = if charset_word.contains('$') {
+        "off"
+    } else {
+        charset_word
+    };
     keys.insert("charset".to_owned(), quoted(charset));
     if let Some(index) = scope.find("index") {
         let is_name = |it: &&String| !it.contains(['/', '$']);
@@ -161,6 +175,7 @@ fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Ke
         keys.insert("index".to_owned(), index.to_owned());
     }
     if let Some(expires) = scope.find("expires") {
+        // For `off` the value is empty, and no key is needed.
         match lifetime(expires.word(0)) {
             Some(value) => {
                 if !value.is_empty() {
@@ -206,12 +221,12 @@ fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
     }
 }
 
-/// Gives served files the media types of `types`. If no `mime.types` is included, the source knows no others: then
-/// all files get one type, or are not served.
+/// Gives served files the media types of `types`, which add to those of an included `mime.types`. Without that the source
+/// knows no others: then all files get one type, or the rule is closed.
 pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
-    let all = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
+    let tables = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
     let default = scope.find("default_type");
-    if let Some(default) = default.filter(|it| !all.is_empty() || it.word(0) == UNTYPED) {
+    if let Some(default) = default.filter(|it| !tables.is_empty() || it.word(0) == UNTYPED) {
         let text = "files of unknown kinds are `application/octet-stream`";
         ledger.dropped(default.id, text);
     }
@@ -223,35 +238,34 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
     let Action::Serve(serve) = &mut rule.action else {
         return;
     };
-    let own: Vec<&Directive> = all
+    if tables.is_empty() {
+        return give_few_types(rule, default, ledger);
+    }
+    let own: Vec<&Directive> = tables
         .iter()
         .copied()
         .filter(|it| it.name == "types")
         .collect();
-    if all.is_empty() {
-        return give_few_types(rule, default, ledger);
-    }
     if own.is_empty() {
         return;
     }
-    let pairs: Option<Vec<String>> = own
-        .iter()
-        .flat_map(|it| &it.words)
-        .map(|it| typed(it))
-        .collect();
-    let default = default.map_or("text/plain", |it| it.word(0));
-    match pairs {
-        Some(pairs) if own.len() < all.len() => {
-            if !pairs.is_empty() {
-                let table = format!("{{ {} }}", pairs.join(", "));
+    let has_mime_types = own.len() < tables.len();
+    let words = own.iter().flat_map(|it| &it.words);
+    let entries: Option<Vec<String>> = words.map(|it| type_entry(it)).collect();
+    let default_type = default.map_or("text/plain", |it| it.word(0));
+    match entries {
+        Some(entries) if has_mime_types => {
+            if !entries.is_empty() {
+                let table = format!("{{ {} }}", entries.join(", "));
                 serve.keys.insert("types".to_owned(), table);
             }
         }
-        Some(pairs) if pairs.is_empty() && serve.upstream.is_none() && is_type(default) => {
-            let fields = &mut rule.settings.response_fields;
-            fields
-                .set
-                .insert("Content-Type".to_owned(), default.to_owned());
+        // An empty table: all files have the default type. The field would also be on responses of an upstream.
+        Some(entries)
+            if entries.is_empty() && serve.upstream.is_none() && is_type(default_type) =>
+        {
+            let fields = &mut rule.settings.response_fields.set;
+            fields.insert("Content-Type".to_owned(), default_type.to_owned());
         }
         _ => {
             own.iter()
@@ -288,13 +302,14 @@ fn give_few_types(rule: &mut Rule, default: Option<&Directive>, ledger: &mut Led
 }
 
 /// The entry of a `types` table for `EXTENSION=TYPE`; `None` if either is not valid.
-fn typed(pair: &str) -> Option<String> {
+fn type_entry(pair: &str) -> Option<String> {
     let (extension, kind) = pair.split_once('=')?;
     let is_plain = !extension.is_empty() && extension.bytes().all(|it| it.is_ascii_alphanumeric());
     let lower = extension.to_ascii_lowercase();
     (is_plain && is_type(kind)).then(|| format!("{} = {}", quoted(&lower), quoted(kind)))
 }
 
+/// Whether a text is a media type without parameters.
 fn is_type(text: &str) -> bool {
     let is_name = |it: &str| {
         let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte);
@@ -309,6 +324,7 @@ fn lifetime(text: &str) -> Option<String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     let seconds = match (text, &text[digits.len()..]) {
         ("off", _) => return Some(String::new()),
+        // Ten years, as nginx sends.
         ("max", _) => 315_360_000,
         ("epoch" | "-1", _) => return Some("no-cache".to_owned()),
         (_, "" | "s") => number(&digits)?,
@@ -316,6 +332,7 @@ fn lifetime(text: &str) -> Option<String> {
         (_, "h") => number(&digits)?.saturating_mul(3_600),
         (_, "d") => number(&digits)?.saturating_mul(86_400),
         (_, "w") => number(&digits)?.saturating_mul(604_800),
+        // A month has 30 days in nginx, and a year 365.
         (_, "M") => number(&digits)?.saturating_mul(2_592_000),
         (_, "y") => number(&digits)?.saturating_mul(31_536_000),
         _ => return None,

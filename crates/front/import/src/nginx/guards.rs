@@ -45,6 +45,7 @@ impl Guard {
 }
 
 impl ValueGuard {
+    /// Reads an `if` with one `return` inside; `None` for any other, or if tests of routes cannot express it.
     fn read(
         directive: &Directive,
         choices: &Choices,
@@ -55,8 +56,8 @@ impl ValueGuard {
             return None;
         };
         let any = Condition::read(&directive.words)?.tests(choices)?;
-        let is_sayable = any.iter().all(|it| can_be_written(it));
-        if only.name != "return" || !is_sayable {
+        let are_writable = any.iter().all(|it| can_be_written(it));
+        if only.name != "return" || !are_writable {
             return None;
         }
         ledger.mapped(directive.id);
@@ -85,7 +86,7 @@ impl ValueGuard {
 /// The rules of a location with its guards, which come first. After each rule for some methods there is a rule with
 /// the same paths for all methods; `own` is the location's rule.
 pub(super) fn guarded(rules: Vec<Rule>, own: &Rule, guards: &[Guard]) -> Vec<Rule> {
-    asked(rules, guards, |guard| Some(guard.beside(own)))
+    behind_guards(rules, guards, |guard| Some(guard.beside(own)))
 }
 
 /// The guards of a server, and how its rules are placed among them.
@@ -97,68 +98,78 @@ pub(super) struct OrderedGuards {
 }
 
 impl OrderedGuards {
-    /// The rules with the guards before those that stand behind them. The first rules are those of `above`; `rest` answers
-    /// what only the methods of a guard get past.
+    /// Puts before each rule the guards that stand above it in the file. The first rules are those of `above`; all
+    /// guards stand above the others. `rest` makes the rule for requests that a guard by method refuses and for whose
+    /// methods no rule is left.
     pub(super) fn guard(&self, rules: Vec<Rule>, rest: impl Fn(&MethodGuard) -> Rule) -> Vec<Rule> {
-        let mut rules = rules.into_iter();
-        let mut next = Vec::new();
-        for run in self.above.chunk_by(|one, two| one == two) {
-            let own = rules.by_ref().take(run.len()).collect();
-            next.extend(asked(own, &self.guards[..run[0]], |_| None));
+        let mut unguarded = rules.into_iter();
+        let mut guarded = Vec::new();
+        // Neighbours below the same guards are guarded together.
+        for counts in self.above.chunk_by(|one, two| one == two) {
+            let together = unguarded.by_ref().take(counts.len()).collect();
+            let guards = &self.guards[..counts[0]];
+            // Later rules answer what these leave, so they need no `rest`.
+            guarded.extend(behind_guards(together, guards, |_| None));
         }
-        next.extend(asked(rules.collect(), &self.guards, |guard| {
-            Some(rest(guard))
-        }));
-        next
+        let others = unguarded.collect();
+        let last = behind_guards(others, &self.guards, |guard| Some(rest(guard)));
+        guarded.extend(last);
+        guarded
     }
 }
 
-/// The rules after these guards, which are asked one after the other. `rest` answers requests that only pass because
-/// of their method; `None` if later rules answer them.
-fn asked(
+/// The rules with these guards before each, in the order of the guards. `rest` makes the rule for requests that a guard
+/// by method refuses and for whose methods no rule is left; `None` if later rules answer them.
+fn behind_guards(
     rules: Vec<Rule>,
     guards: &[Guard],
     rest: impl Fn(&MethodGuard) -> Option<Rule>,
 ) -> Vec<Rule> {
     let are_values =
         |one: &Guard, two: &Guard| matches!((one, two), (Guard::Value(_), Guard::Value(_)));
-    let mut runs: Vec<&[Guard]> = guards.chunk_by(are_values).collect();
-    runs.reverse();
-    runs.into_iter().fold(rules, |rules, run| match run {
-        [Guard::Method(guard)] => guard.before(rules, rest(guard)),
-        run => before_all(run, rules),
-    })
+    let runs: Vec<&[Guard]> = guards.chunk_by(are_values).collect();
+    let mut guarded = rules;
+    // Each run is put before those that come after it.
+    for run in runs.into_iter().rev() {
+        guarded = match run {
+            [Guard::Method(guard)] => guard.before(guarded, rest(guard)),
+            by_values => before_all(by_values, guarded),
+        };
+    }
+    guarded
 }
 
 /// The rules, with the rules of these guards by values before each, in the order of the guards.
-fn before_all(run: &[Guard], rules: Vec<Rule>) -> Vec<Rule> {
-    let mut next = Vec::with_capacity(rules.len() * (run.len() + 1));
+fn before_all(guards: &[Guard], rules: Vec<Rule>) -> Vec<Rule> {
+    let mut guarded = Vec::with_capacity(rules.len() * (guards.len() + 1));
     'rules: for rule in rules {
-        let mut least = usize::MAX;
-        for guard in run {
+        // The fewest tests of a rule of the guards so far.
+        let mut fewest_before = usize::MAX;
+        for guard in guards {
             let Guard::Value(guard) = guard else {
                 continue;
             };
             let mut own: Vec<Rule> = guard.beside(&rule).collect();
             let fewest = own.iter().map(|it| it.tests.len()).min();
-            close_preferred(&mut own, least);
-            next.append(&mut own);
-            // All requests of the rule pass the tests of this guard.
+            close_preferred(&mut own, fewest_before);
+            guarded.append(&mut own);
+            // All requests of the rule pass the tests of this guard, so nothing behind it is reached.
             if fewest == Some(rule.tests.len()) {
                 continue 'rules;
             }
-            least = least.min(fewest.unwrap_or(usize::MAX));
+            fewest_before = fewest_before.min(fewest.unwrap_or(usize::MAX));
         }
-        next.push(rule);
+        guarded.push(rule);
     }
-    next
+    guarded
 }
 
-/// Closes the rules that the front would prefer to one of an earlier guard, which has `least` tests.
-fn close_preferred(rules: &mut [Rule], least: usize) {
+/// Closes the rules that the front would prefer to one of an earlier guard, which has `fewest_before` tests: the front
+/// prefers the rule with more tests. A rule that refuses requests may stay.
+fn close_preferred(rules: &mut [Rule], fewest_before: usize) {
     for rule in rules {
         let refuses = matches!(rule.action, Action::Answer(400..));
-        if rule.tests.len() > least && !refuses {
+        if rule.tests.len() > fewest_before && !refuses {
             rule.action = Action::Closed;
         }
     }

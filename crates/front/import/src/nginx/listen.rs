@@ -43,25 +43,28 @@ impl Addresses {
         let mut all = Self::default();
         for server in servers {
             let listens = server.inside().iter().filter(|it| it.name == "listen");
-            let secure = listens
-                .clone()
-                .filter(|it| it.words.iter().any(|word| word == "ssl"));
-            all.tls.extend(secure.map(|it| address(&it.words)));
-            let mut found: Vec<(ListenScope, u16)> = listens
-                .filter(|it| !it.word(0).starts_with("unix:"))
-                .map(|it| address(&it.words))
-                .collect();
-            if !server.inside().iter().any(|it| it.name == "listen") {
-                found.push((ListenScope::AllOfIpv4, 80));
+            let mut of_server: Vec<(ListenScope, u16)> = Vec::new();
+            for listen in listens.clone() {
+                let address = address(&listen.words);
+                if listen.words.iter().any(|word| word == "ssl") {
+                    all.tls.insert(address);
+                }
+                if !listen.word(0).starts_with("unix:") {
+                    of_server.push(address);
+                }
             }
-            for &(taken, port) in &found {
-                match taken {
+            // The default of nginx.
+            if listens.count() == 0 {
+                of_server.push((ListenScope::AllOfIpv4, 80));
+            }
+            for &(scope, port) in &of_server {
+                match scope {
                     ListenScope::AllOfIpv4 => all.ipv4.insert(port),
                     ListenScope::AllOfIpv6 => all.ipv6.insert(port),
                     ListenScope::All => all.both.insert(port),
                     ListenScope::One(_) | ListenScope::Unsaid => continue,
                 };
-                let has = |it: ListenScope| found.contains(&(it, port));
+                let has = |it: ListenScope| of_server.contains(&(it, port));
                 if has(ListenScope::AllOfIpv4) != has(ListenScope::AllOfIpv6) {
                     all.apart.insert(port);
                 }
@@ -70,7 +73,7 @@ impl Addresses {
         all
     }
 
-    /// Whether no server listens on all addresses of this port.
+    /// Whether no server listens on all addresses of this port, so that listeners of single addresses are possible.
     fn are_single(&self, port: u16) -> bool {
         let has = |it: &HashSet<u16>| it.contains(&port);
         !has(&self.ipv4) && !has(&self.ipv6) && !has(&self.both)
@@ -78,18 +81,18 @@ impl Addresses {
 
     /// The address of the front's listener. `[::]` also accepts IPv4 clients, unless another listener has the IPv4
     /// addresses.
-    fn written(&self, taken: ListenScope, port: u16) -> String {
-        let joined = !self.apart.contains(&port) || self.both.contains(&port);
-        match taken {
+    fn written(&self, scope: ListenScope, port: u16) -> String {
+        // Whether one listener has both families: no server listens on one of them alone.
+        let is_joined = !self.apart.contains(&port) || self.both.contains(&port);
+        let has_ipv6 = self.ipv6.contains(&port) || self.both.contains(&port);
+        match scope {
             ListenScope::One(ip) if self.are_single(port) => SocketAddr::new(ip, port).to_string(),
+            // Until the operator fills in the address, the network does not reach it.
             ListenScope::Unsaid if self.are_single(port) => format!("127.0.0.1:{port}"),
-            ListenScope::AllOfIpv4
-                if !joined || !self.ipv6.contains(&port) && !self.both.contains(&port) =>
-            {
-                format!("0.0.0.0:{port}")
-            }
+            ListenScope::AllOfIpv4 if !is_joined || !has_ipv6 => format!("0.0.0.0:{port}"),
+            // On `[::]` it would accept IPv4 clients, whom the source does not serve.
             ListenScope::AllOfIpv6 if self.is_ipv6_alone(port) => format!("[::1]:{port}"),
-            // Addresses that these listeners cannot distinguish are closed.
+            // Of single addresses beside it, which it cannot distinguish, the servers are closed.
             _ => format!("[::]:{port}"),
         }
     }
@@ -100,17 +103,18 @@ impl Addresses {
     }
 }
 
-/// The addresses and the port of a `listen`.
+/// The addresses and the port of a `listen`; without words, nginx's default. The port is 80 if none is named.
 fn address(words: &[String]) -> (ListenScope, u16) {
     let text = words.first().map_or("80", String::as_str);
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok() => (host, port.parse().unwrap_or(80)),
-        _ => match text.parse::<u16>() {
-            Ok(port) => ("*", port),
-            Err(_) => (text, 80),
-        },
+    let with_port = text
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let (host, port) = match (with_port, text.parse::<u16>()) {
+        (Some(host_and_port), _) => host_and_port,
+        (None, Ok(port)) => ("*", port),
+        (None, Err(_)) => (text, 80),
     };
-    let taken = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+    let scope = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
         _ if host == "*" => ListenScope::AllOfIpv4,
         _ if host == "localhost" => ListenScope::One(Ipv4Addr::LOCALHOST.into()),
         Ok(IpAddr::V4(ip)) if ip.is_unspecified() => ListenScope::AllOfIpv4,
@@ -124,7 +128,7 @@ fn address(words: &[String]) -> (ListenScope, u16) {
         Ok(ip) => ListenScope::One(ip),
         Err(_) => ListenScope::Unsaid,
     };
-    (taken, port)
+    (scope, port)
 }
 
 /// The blocks whose directives apply to a server, and what is needed to convert its listeners.
@@ -142,16 +146,19 @@ impl Listens<'_> {
         own.or_else(|| self.outer.iter().find(|it| it.name == name))
     }
 
-    /// Adds the listeners of a server. Returns whether the front cannot distinguish any of its addresses from others.
+    /// Adds the listeners of a server to the plan and to its host. Returns whether the server must be closed: the front
+    /// cannot distinguish any of its addresses from those of other servers.
     pub(crate) fn add(&self, plan: &mut Plan, host: &mut VirtualHost, ledger: &mut Ledger) -> bool {
         let listens: Vec<&Directive> = self.inner.iter().filter(|it| it.name == "listen").collect();
         if listens.is_empty() {
+            // No words stand for nginx's default.
             self.listen(&[], plan, host, ledger);
         }
+        // Those of single addresses of a port on which another server listens on all.
         let mut hidden = Vec::new();
         for directive in listens {
-            let (taken, port) = address(&directive.words);
-            let is_one = matches!(taken, ListenScope::One(_) | ListenScope::Unsaid);
+            let (scope, port) = address(&directive.words);
+            let is_one = matches!(scope, ListenScope::One(_) | ListenScope::Unsaid);
             if directive.word(0).starts_with("unix:") {
                 ledger.risk(directive.id, "listening on a Unix socket was not converted");
             } else if is_one && !self.addresses.are_single(port) {
@@ -169,8 +176,9 @@ impl Listens<'_> {
                 ledger.risk(directive.id, HIDDEN);
             }
         }
-        let listeners = host.listeners.iter().map(|&it| &plan.listeners[it]);
-        self.claim(listeners.clone().any(|it| it.tls.is_some()), ledger);
+        let mut listeners = host.listeners.iter().map(|&it| &plan.listeners[it]);
+        let has_tls = listeners.any(|it| it.tls.is_some());
+        self.claim(has_tls, ledger);
         is_closed
     }
 
@@ -198,8 +206,8 @@ impl Listens<'_> {
         ledger: &mut Ledger,
     ) {
         ledger.mapped(directive.id);
-        let (taken, port) = address(&directive.words);
-        if taken == ListenScope::Unsaid {
+        let (scope, port) = address(&directive.words);
+        if scope == ListenScope::Unsaid {
             let text = format!(
                 "`{}` is not filled in, or a name whose address only the source's machine knows: write its IP address \
                  in [[listen]]",
@@ -207,13 +215,15 @@ impl Listens<'_> {
             );
             ledger.risk(directive.id, text);
         }
-        if taken == ListenScope::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
+        if scope == ListenScope::AllOfIpv6 && self.addresses.is_ipv6_alone(port) {
             ledger.risk(directive.id, IPV6_ALONE);
         }
         self.listen(&directive.words, plan, host, ledger);
         self.proxy_protocol(directive, plan, host, ledger);
     }
 
+    /// Adds the listener for the words of a `listen`, unless the host has it already, with its TLS. The host becomes the
+    /// default of the listener if it says so, or if it is the first there.
     fn listen(
         &self,
         words: &[String],
@@ -221,14 +231,12 @@ impl Listens<'_> {
         host: &mut VirtualHost,
         ledger: &mut Ledger,
     ) {
-        let (taken, port) = address(words);
-        let written = self.addresses.written(taken, port);
-        let index = plan.listener(&written, port);
-        if self
-            .outer
-            .iter()
-            .all(|it| it.name != "client_max_body_size")
-        {
+        let scope_and_port = address(words);
+        let (scope, port) = scope_and_port;
+        let index = plan.listener(&self.addresses.written(scope, port), port);
+        let mut outer = self.outer.iter();
+        if outer.all(|it| it.name != "client_max_body_size") {
+            // The default of nginx.
             plan.listeners[index].limit_bodies("1MiB");
         }
         if host.listeners.contains(&index) {
@@ -236,24 +244,27 @@ impl Listens<'_> {
         }
         host.listeners.push(index);
         let has = |name: &str| words.iter().any(|it| it == name);
-        let taken = plan.hosts.iter().any(|it| it.default_on.contains(&index));
+        let has_default = plan.hosts.iter().any(|it| it.default_on.contains(&index));
         if has("default_server") || has("default") {
+            // It replaces the server that was the default by being the first.
             let hosts = plan.hosts.iter_mut();
             hosts.for_each(|it| it.default_on.retain(|it| *it != index));
             host.default_on.push(index);
-        } else if !taken {
+        } else if !has_default {
             host.default_on.push(index);
         }
         let switch = self.inner.iter().find(|it| it.name == "ssl");
         if let Some(switch) = switch {
             ledger.mapped(switch.id);
         }
-        let is_secure = has("ssl") || self.addresses.tls.contains(&address(words));
+        let is_secure = has("ssl") || self.addresses.tls.contains(&scope_and_port);
         if is_secure || switch.is_some_and(|it| it.word(0) == "on") {
             self.tls(index, plan, ledger);
         }
     }
 
+    /// Sets the keys for the PROXY protocol on the host's last listener, if the `listen` has it. Without known proxies
+    /// no connection is accepted.
     fn proxy_protocol(
         &self,
         directive: &Directive,
@@ -286,12 +297,12 @@ impl Listens<'_> {
         keys.insert("proxy_protocol_from".to_owned(), from);
     }
 
+    /// Gives a listener the server's certificate and TLS version, and what it asks of clients, beside those of other
+    /// servers there.
     fn tls(&self, listener: usize, plan: &mut Plan, ledger: &mut Ledger) {
         let mut tls = plan.listeners[listener].tls.clone().unwrap_or_default();
-        match (
-            self.find("ssl_certificate"),
-            self.find("ssl_certificate_key"),
-        ) {
+        let chain = self.find("ssl_certificate");
+        match (chain, self.find("ssl_certificate_key")) {
             (Some(chain), Some(key)) => {
                 for directive in [chain, key] {
                     if !self.is_there(directive, ledger) {
@@ -307,6 +318,7 @@ impl Listens<'_> {
             _ if tls.certificates.is_empty() => {
                 tls.missing = Some("it has no certificate".to_owned());
             }
+            // It uses the certificate of another server of the listener.
             _ => {}
         }
         if let Some(protocols) = self.find("ssl_protocols") {
@@ -320,7 +332,8 @@ impl Listens<'_> {
         plan.listeners[listener].tls = Some(tls);
     }
 
-    /// Converts which certificates a TLS listener asks of clients.
+    /// Converts which certificates a TLS listener asks of clients. If its CA file or its list of revoked certificates
+    /// cannot be read, the listener is kept from the network (`missing`).
     fn client_certificates(&self, tls: &mut Tls, ledger: &mut Ledger) {
         let verify = self
             .find("ssl_verify_client")
@@ -330,6 +343,7 @@ impl Listens<'_> {
             let text = "no certificates of clients are verified";
             return depth.into_iter().for_each(|it| ledger.dropped(it.id, text));
         };
+        // Without authorities nginx verifies nothing; the application would be told of the certificate.
         if verify.word(0) == "optional_no_ca" && self.find("ssl_client_certificate").is_none() {
             depth.into_iter().for_each(|it| ledger.mapped(it.id));
             return ledger.lost(verify.id, UNVERIFIED);
@@ -398,20 +412,18 @@ struct Senders {
 
 impl Senders {
     fn new(inner: &[Directive], outer: &[Directive]) -> Self {
-        let level = |name: &str| {
-            let of = |block: &[Directive]| -> Vec<String> {
-                let all = block.iter().filter(|it| it.name == name);
-                all.map(|it| it.word(0).to_ascii_lowercase()).collect()
-            };
-            let own = of(inner);
-            if own.is_empty() { of(outer) } else { own }
+        // The values of the directives of this name in the innermost block that has any.
+        let values = |name: &str| -> Vec<String> {
+            let own = inner.iter().any(|it| it.name == name);
+            let block = if own { inner } else { outer };
+            let named = block.iter().filter(|it| it.name == name);
+            named.map(|it| it.word(0).to_ascii_lowercase()).collect()
         };
+        let header = values("real_ip_header").pop();
         Self {
-            header: level("real_ip_header")
-                .pop()
-                .unwrap_or_else(|| "x-real-ip".to_owned()),
-            networks: level("set_real_ip_from"),
-            is_recursive: level("real_ip_recursive").iter().any(|it| it == "on"),
+            header: header.unwrap_or_else(|| "x-real-ip".to_owned()),
+            networks: values("set_real_ip_from"),
+            is_recursive: values("real_ip_recursive").iter().any(|it| it == "on"),
         }
     }
 
@@ -433,8 +445,9 @@ impl Senders {
     }
 }
 
-/// Reads which proxies the servers trust. If the front would not find the same client addresses as nginx, rules that
-/// let in only some networks are closed.
+/// Reads which proxies the servers trust into the plan, which has one list for all. If the front would not find the same
+/// client addresses as nginx, rules that let in only some networks are closed, and guards by address count as left to
+/// the old server.
 pub(crate) fn senders<'d>(
     servers: impl Iterator<Item = &'d Directive>,
     outer: &[Directive],
@@ -443,8 +456,8 @@ pub(crate) fn senders<'d>(
 ) {
     let is = |it: &&Directive| SENDERS.contains(&it.name.as_str());
     let mut ids: Vec<Id> = outer.iter().filter(is).map(|it| it.id).collect();
-    let mut all: Vec<Senders> = Vec::new();
-    let mut in_locations = false;
+    let mut of_servers: Vec<Senders> = Vec::new();
+    let mut are_in_locations = false;
     for server in servers {
         ids.extend(server.inside().iter().filter(is).map(|it| it.id));
         let locations = server.inside().iter().filter(|it| it.name == "location");
@@ -453,14 +466,15 @@ pub(crate) fn senders<'d>(
             .filter(is)
             .map(|it| it.id)
             .collect();
-        in_locations |= !inner.is_empty();
+        are_in_locations |= !inner.is_empty();
         ids.extend(inner);
-        all.push(Senders::new(server.inside(), outer));
+        of_servers.push(Senders::new(server.inside(), outer));
     }
-    let (Some(first), false) = (all.first(), ids.is_empty()) else {
+    let Some(first) = of_servers.first().filter(|_| !ids.is_empty()) else {
         return;
     };
-    if first.is_plain() && !in_locations && all.iter().all(|it| it == first) {
+    if first.is_plain() && !are_in_locations && of_servers.iter().all(|it| it == first) {
+        // The list of proxies in front of the PROXY protocol is a key of the listener.
         if first.header == "x-forwarded-for" {
             plan.trusted.clone_from(&first.networks);
         }
@@ -475,10 +489,10 @@ pub(crate) fn senders<'d>(
     plan.hide_networks();
 }
 
-/// Directives about clients' addresses behind a proxy.
 const UNVERIFIED: &str = "no certificate is asked of clients, and the application is told of none: the source verifies none. Name the \
     authorities in `client_ca` of [tls.NAME] to have them verified";
 
+/// Directives about clients' addresses behind a proxy.
 const SENDERS: [&str; 3] = ["set_real_ip_from", "real_ip_header", "real_ip_recursive"];
 
 const HIDDEN: &str = "left out: another server listens on all addresses of this port, and the front does not tell \

@@ -77,7 +77,8 @@ pub(crate) struct LocationTargets<'a> {
     pub(crate) named: Option<usize>,
 }
 
-/// What is done with a location's requests, for clients that are let in.
+/// What is done with a location's requests, for clients that are let in. Marks the directive that decides. `path` is that
+/// of the location; `None` if it has an expression or only a name.
 pub(crate) fn action(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -115,7 +116,8 @@ pub(crate) fn action(
     serve(scope, matcher, path, targets.named, targets.files, ledger)
 }
 
-/// The action of a `stub_status`. A route with a text asks no addresses and no limits.
+/// The action of a `stub_status`: a text, or 404 if the source has guards or limits there, which a route with a text
+/// does not ask.
 fn status_page(directive: &Directive, scope: Scope<'_>, ledger: &mut Ledger) -> Action {
     let guards = ["allow", "deny", "limit_req", "limit_conn"];
     if guards.iter().any(|name| scope.find(name).is_some()) {
@@ -132,7 +134,8 @@ fn status_page(directive: &Directive, scope: Scope<'_>, ledger: &mut Ledger) -> 
     }))
 }
 
-/// The action of a `proxy_pass`.
+/// The action of a `proxy_pass`; closed if the front cannot reach its URL or express its path. Adds its upstreams to the
+/// plan, one for each part of a `split_clients`.
 fn pass(
     directive: &Directive,
     scope: Scope<'_>,
@@ -145,11 +148,10 @@ fn pass(
     let text = directive.word(0);
     let shares = splits::urls(text, scope, ledger);
     let parsed = shares.iter().map(|(url, _)| PassUrl::read(url));
-    let urls: Option<Vec<PassUrl<'_>>> = parsed.collect();
-    // If the URL has a variable, nginx sends the URL's path unchanged.
+    // If the URL has the variable of a split, nginx sends the URL's path unchanged.
     let is_plain =
-        |all: &Vec<PassUrl<'_>>| all.len() == 1 || all.iter().all(|it| it.path.is_empty());
-    let Some(urls) = urls.filter(is_plain) else {
+        |urls: &Vec<PassUrl<'_>>| shares.len() == 1 || urls.iter().all(|it| it.path.is_empty());
+    let Some(urls) = parsed.collect::<Option<Vec<_>>>().filter(is_plain) else {
         unreachable(id, text, ledger);
         return Action::Closed;
     };
@@ -158,29 +160,22 @@ fn pass(
         .iter()
         .map(|it| passed_upstream(it, scope, ledger.place(id)));
     let upstreams: Option<Vec<Upstream>> = found.collect();
-    let own = scope.blocks.first().copied().unwrap_or_default();
-    let rewrite = match inner_rewrite(own, path) {
-        // A `proxy_pass` with a path then refers to the path of the whole location.
-        Some(Some(_)) if !path_of_url.is_empty() => None,
-        Some(Some(rewritten)) => {
-            let rewrites = own.iter().filter(|it| it.name == "rewrite");
-            rewrites.for_each(|it| ledger.mapped(it.id));
-            Some(Some(rewritten))
-        }
-        _ => match scope.expression {
-            Some(expression) => of_expression(expression, path_of_url),
-            None => rewrite(path, path_of_url, matcher),
-        },
-    };
-    let (Some(mut upstreams), Some(mut rewrite)) = (upstreams, rewrite) else {
+    let passed_path = passed_path(scope, matcher, path, path_of_url, ledger);
+    let (Some(mut upstreams), Some(passed_path)) = (upstreams, passed_path) else {
         unreachable(id, text, ledger);
         return Action::Closed;
+    };
+    let mut rewrite = match passed_path {
+        PassedPath::Same => None,
+        PassedPath::Replaced(path) => Some(path),
     };
     ledger.mapped(id);
     for (url, upstream) in urls.iter().zip(&mut upstreams) {
         backends::call(scope, &url.authority, upstream, targets.files, ledger);
         hoist(upstream);
     }
+    // With a host of its own the backend answers with its own URLs: the rewrite, though it changes no path, makes the
+    // front replace them.
     if upstreams.iter().any(|it| it.keys.contains_key("host"))
         && rewrite.is_none()
         && let Matcher::Prefix(path) = matcher
@@ -201,6 +196,38 @@ fn pass(
     }
 }
 
+/// The path with which a location's requests are passed on.
+pub(crate) enum PassedPath {
+    Same,
+    /// This path stands in place of the location's path, or of the whole path that an expression matched.
+    Replaced(String),
+}
+
+/// The path for the requests of a `proxy_pass` whose URL has this path; `None` if the front cannot express it.
+fn passed_path(
+    scope: Scope<'_>,
+    matcher: &Matcher,
+    path: Option<&str>,
+    path_of_url: &str,
+    ledger: &mut Ledger,
+) -> Option<PassedPath> {
+    let own = scope.blocks.first().copied().unwrap_or_default();
+    if let Some(PassedPath::Replaced(rewritten)) = inner_rewrite(own, path) {
+        // A path of the URL would replace that of the whole location.
+        if !path_of_url.is_empty() {
+            return None;
+        }
+        let rewrites = own.iter().filter(|it| it.name == "rewrite");
+        rewrites.for_each(|it| ledger.mapped(it.id));
+        return Some(PassedPath::Replaced(rewritten));
+    }
+    // A `rewrite` that cannot be expressed closes its place elsewhere.
+    match scope.expression {
+        Some(expression) => replaced_in_expression(expression, path_of_url),
+        None => replaced_in_text(path, path_of_url, matcher),
+    }
+}
+
 /// The parts of the URL of a `proxy_pass`.
 struct PassUrl<'a> {
     scheme: &'a str,
@@ -210,26 +237,28 @@ struct PassUrl<'a> {
 }
 
 impl<'a> PassUrl<'a> {
+    /// Splits a URL such as `http://host:8080/path` or `http://unix:/run/socket:/path`; `None` if it has no scheme.
     fn read(text: &'a str) -> Option<Self> {
-        let (scheme, rest) = text.split_once("://")?;
-        let (authority, path) = match rest.strip_prefix("unix:") {
-            Some(socket) => match socket.split_once(':') {
+        let (scheme, behind_scheme) = text.split_once("://")?;
+        let (authority, path) = match behind_scheme.strip_prefix("unix:") {
+            Some(socket_and_path) => match socket_and_path.split_once(':') {
                 Some((socket, path)) => (format!("unix:{socket}"), path),
-                None => (rest.to_owned(), ""),
+                None => (behind_scheme.to_owned(), ""),
             },
-            None => match rest.find('/') {
-                Some(at) => (rest[..at].to_owned(), &rest[at..]),
-                None => (rest.trim_end_matches("$request_uri").to_owned(), ""),
+            None => match behind_scheme.find('/') {
+                Some(end) => (behind_scheme[..end].to_owned(), &behind_scheme[end..]),
+                None => {
+                    let host = behind_scheme.trim_end_matches("$request_uri");
+                    (host.to_owned(), "")
+                }
             },
         };
-        let path = match path {
-            "$request_uri" | "/$request_uri" => "",
-            path => path,
-        };
+        // Without a path nginx also sends the URI of the request.
+        let is_of_request = matches!(path, "$request_uri" | "/$request_uri");
         Some(Self {
             scheme,
             authority,
-            path: path.to_owned(),
+            path: if is_of_request { "" } else { path }.to_owned(),
         })
     }
 }
@@ -252,87 +281,85 @@ fn passed_upstream(url: &PassUrl<'_>, scope: Scope<'_>, place: &Place) -> Option
     })
 }
 
-/// The path by which `rewrite ^/path/(.*)$ /other/$1 break` replaces that of its location; `Some(None)` if there is
-/// no `rewrite`, `None` if the front cannot express it.
-pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<Option<String>> {
-    let all: Vec<&Directive> = own.iter().filter(|it| it.name == "rewrite").collect();
-    let [only] = all[..] else {
-        return all.is_empty().then_some(None);
+/// The path by which `rewrite ^/path/(.*)$ /other/$1 break` replaces that of its location; the same if there is no
+/// `rewrite`, `None` if the front cannot express it.
+pub(crate) fn inner_rewrite(own: &[Directive], path: Option<&str>) -> Option<PassedPath> {
+    let rewrites: Vec<&Directive> = own.iter().filter(|it| it.name == "rewrite").collect();
+    let [only] = rewrites[..] else {
+        return rewrites.is_empty().then_some(PassedPath::Same);
     };
-    let proxied = own.iter().any(|it| it.name == "proxy_pass");
-    let below = rest_of(only.word(0))?;
+    let forwards = own.iter().any(|it| it.name == "proxy_pass");
+    let replaced = path_before_group(only.word(0))?;
     let base = only.word(1).strip_suffix("/$1")?;
-    let fits = path?.trim_end_matches('/') == below && only.word(2) == "break" && proxied;
-    let plain = base.is_empty() || base.starts_with('/') && !base.contains(['$', '?']);
-    (fits && plain).then(|| match base {
-        "" => Some("/".to_owned()),
-        base => Some(base.to_owned()),
-    })
+    let is_of_location = path?.trim_end_matches('/') == replaced;
+    let is_plain = base.is_empty() || (base.starts_with('/') && !base.contains(['$', '?']));
+    let is_convertible = is_of_location && only.word(2) == "break" && forwards && is_plain;
+    is_convertible.then(|| PassedPath::Replaced(or_root(base)))
 }
 
-/// For an expression such as `^/path/(.*)$`, the path before its only group, here `/path`.
-fn rest_of(expression: &str) -> Option<String> {
+/// The path, or `/` for the empty one.
+fn or_root(path: &str) -> String {
+    if path.is_empty() { "/" } else { path }.to_owned()
+}
+
+/// For an expression such as `^/path/(.*)$`, the path before its only group, here `/path`. `None` for other expressions.
+fn path_before_group(expression: &str) -> Option<String> {
     let (before, group) = expression.strip_prefix('^')?.split_once('(')?;
-    let is_rest = matches!(group, ".*)" | ".*)$");
+    let takes_rest = matches!(group, ".*)" | ".*)$");
     let plain = before.replace("\\.", ".").replace("\\-", "-");
     let is_sign = |it: u8| it.is_ascii_alphanumeric() || b"/._-~".contains(&it);
     let is_path = plain.starts_with('/') && plain.ends_with('/') && plain.bytes().all(is_sign);
-    (is_rest && (is_path || plain.is_empty())).then(|| plain.trim_end_matches('/').to_owned())
+    (takes_rest && (is_path || plain.is_empty())).then(|| plain.trim_end_matches('/').to_owned())
 }
 
-/// The path by which the URI of a `proxy_pass` replaces that of the location; `Some(None)` if the path is not
-/// replaced, `None` if the front cannot express it.
-fn rewrite(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<Option<String>> {
+/// How the URI of a `proxy_pass` replaces the path of a location; `None` if the front cannot express it.
+fn replaced_in_text(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<PassedPath> {
     if uri.contains('$') {
         return None;
     }
     let Some(path) = path else {
-        return uri.is_empty().then_some(None);
+        return uri.is_empty().then_some(PassedPath::Same);
     };
     if uri.is_empty() || uri == path {
-        return Some(None);
+        return Some(PassedPath::Same);
     }
-    let fits = path.ends_with('/') == uri.ends_with('/') || uri == "/";
-    let is_prefix = matches!(matcher, Matcher::Prefix(_));
-    (fits && (is_prefix || path.ends_with('/'))).then(|| {
-        let plain = uri.trim_end_matches('/');
-        Some(if plain.is_empty() {
-            "/".to_owned()
-        } else {
-            plain.to_owned()
-        })
-    })
+    // nginx replaces the text, the front whole segments: both give the same only at a slash.
+    let are_alike = path.ends_with('/') == uri.ends_with('/') || uri == "/";
+    let ends_a_segment = matches!(matcher, Matcher::Prefix(_)) || path.ends_with('/');
+    let replacement = || PassedPath::Replaced(or_root(uri.trim_end_matches('/')));
+    (are_alike && ends_a_segment).then(replacement)
 }
 
-/// As [`rewrite`], for a path that an expression matched. With variables nginx sends the URI as it is written, so it
-/// must end with the query.
-fn of_expression(expression: &Expression, uri: &str) -> Option<Option<String>> {
+/// As [`replaced_in_text`], for a path that an expression matched. With variables nginx sends the URI as it is written,
+/// so it must end with the query.
+fn replaced_in_expression(expression: &Expression, uri: &str) -> Option<PassedPath> {
     if uri.is_empty() {
-        return Some(None);
+        return Some(PassedPath::Same);
     }
     let path = QUERIES.iter().find_map(|it| uri.strip_suffix(it))?;
     if path.trim_start_matches('/') == "$uri" {
-        return Some(None);
+        return Some(PassedPath::Same);
     }
-    let is_plain = path.starts_with('/') && !path.contains(['?', '#', '*']);
-    let known = |name: &str| expression.placeholder(name);
-    let between = |text: &str| Some(encoded(text));
-    expand_between(path, known, between)
-        .filter(|_| is_plain)
-        .map(Some)
+    if !path.starts_with('/') || path.contains(['?', '#', '*']) {
+        return None;
+    }
+    let group = |name: &str| expression.placeholder(name);
+    expand_between(path, group, |text| Some(encoded(text))).map(PassedPath::Replaced)
 }
 
-/// The clients that are let in.
+/// The clients that are let in; [`Access::Unsaid`], which closes the place, if the front cannot express it.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     claim_idle(scope, ledger);
-    let has_others = signs_on(scope, ledger) | satisfies_any(scope, ledger);
+    // Both are read in any case, because each marks its directives.
+    let (signs_on, satisfies_any) = (signs_on(scope, ledger), satisfies_any(scope, ledger));
+    let has_other_guards = signs_on || satisfies_any;
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
     rules.iter().for_each(|it| ledger.mapped(it.id));
     // `allow` and `deny` of one level together replace those of outer blocks.
     let others = ["allow", "deny"].map(|name| scope.level(|it| it.name == name));
     others.iter().flatten().for_each(|it| ledger.handle(it.id));
     let asked = rules.iter().map(|it| it.id);
-    match networks(&rules).filter(|_| !has_others) {
+    match networks(&rules).filter(|_| !has_other_guards) {
         Some(access) => {
             ledger.address_guards.written(asked);
             access
@@ -349,11 +376,14 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
 
 /// The clients that `allow` and `deny` let in; `None` if the front cannot express it.
 fn networks(rules: &[&Directive]) -> Option<Access> {
-    let (mut allow, mut deny, mut ends) = (Vec::new(), Vec::new(), None);
+    let (mut allow, mut deny) = (Vec::new(), Vec::new());
+    // Whether all other clients are let in; nginx does so by default.
+    let mut admits_others = true;
     for rule in rules {
         match (rule.name.as_str(), rule.word(0)) {
+            // Nothing behind it is asked.
             (name, "all") => {
-                ends = Some(name == "allow");
+                admits_others = name == "allow";
                 break;
             }
             (_, word) if !is_network(word) => return None,
@@ -363,18 +393,18 @@ fn networks(rules: &[&Directive]) -> Option<Access> {
             (_, word) => deny.push(word.to_owned()),
         }
     }
-    Some(match ends {
-        Some(false) if allow.is_empty() => Access::Nobody,
-        Some(false) => Access::Networks { allow, deny },
-        _ if deny.is_empty() => Access::Open,
-        _ => Access::Networks {
+    Some(match (admits_others, allow.is_empty(), deny.is_empty()) {
+        (false, true, _) => Access::Nobody,
+        (false, false, _) => Access::Networks { allow, deny },
+        (true, _, true) => Access::Open,
+        (true, _, false) => Access::Networks {
             allow: Vec::new(),
             deny,
         },
     })
 }
 
-/// Whether clients must authenticate.
+/// Whether clients must authenticate. Marks the directives that say so as not converted.
 fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
     for name in ["auth_basic", "auth_request", "auth_jwt"] {
@@ -397,7 +427,7 @@ fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     found
 }
 
-/// Whether one of several guards suffices.
+/// Whether one of several guards suffices (`satisfy any`), which is marked as not converted.
 fn satisfies_any(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let Some(satisfy) = scope.find("satisfy") else {
         return false;
@@ -417,7 +447,7 @@ pub(crate) fn leave_guards(scope: Scope<'_>, ledger: &mut Ledger) {
     ledger.address_guards.void(rules.iter().map(|it| it.id));
 }
 
-/// The directives that test clients' addresses, in blocks and inside them.
+/// The directives that test clients' addresses, among these and inside them.
 pub(crate) fn addresses<'d>(directives: impl IntoIterator<Item = &'d Directive>) -> Vec<Id> {
     let mut found = Vec::new();
     for directive in directives {
@@ -440,7 +470,7 @@ pub(crate) fn judge(scope: Scope<'_>, place_use: PlaceUse, ledger: &mut Ledger) 
     place_use.judge(scope.in_force(), ledger)
 }
 
-/// Marks directives whose value changes nothing.
+/// Marks directives whose value changes nothing as mapped, so that they do not close their place.
 fn claim_idle(scope: Scope<'_>, ledger: &mut Ledger) {
     for (name, harmless) in IDLE {
         if let Some(directive) = scope.find(name).filter(|it| it.word(0) == *harmless) {
@@ -449,28 +479,28 @@ fn claim_idle(scope: Scope<'_>, ledger: &mut Ledger) {
     }
 }
 
+/// Whether a text is an address, or a network such as `192.0.2.0/24`.
 pub(crate) fn is_network(text: &str) -> bool {
+    // For an address alone any valid length serves.
     let (address, length) = text.split_once('/').unwrap_or((text, "0"));
-    let most = match address.parse::<IpAddr>() {
+    let length_max = match address.parse::<IpAddr>() {
         Ok(IpAddr::V4(_)) => 32,
         Ok(IpAddr::V6(_)) => 128,
         Err(_) => return false,
     };
-    length.parse::<u8>().is_ok_and(|it| it <= most)
+    length.parse::<u8>().is_ok_and(|it| it <= length_max)
 }
 
-/// The settings of a location for header fields, bodies and compression.
+/// The settings of a location for header fields, client certificates, compression, cookies and bodies. `port` is the
+/// value of `$server_port`.
 pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Settings {
     let mut settings = Settings::default();
     response_fields(scope, port, &mut settings, ledger);
     request_fields(scope, port, &mut settings, ledger);
-    if let Some(directive) = scope
-        .find("ssl_verify_client")
-        .filter(|it| it.word(0) == "on")
-    {
-        settings
-            .keys
-            .insert("client_certificate".to_owned(), quoted("required"));
+    let verify = scope.find("ssl_verify_client");
+    if let Some(directive) = verify.filter(|it| it.word(0) == "on") {
+        let keys = &mut settings.keys;
+        keys.insert("client_certificate".to_owned(), quoted("required"));
         ledger.mapped(directive.id);
     }
     settings
@@ -487,6 +517,7 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
             _ => "B",
         };
         let size = if number(digits) == Some(0) {
+            // In nginx, zero is no limit.
             "off".to_owned()
         } else {
             format!("{digits}{unit}")
@@ -497,22 +528,22 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
     settings
 }
 
-/// The modifier of a location, and its path or expression.
+/// The modifier of a location, empty for a prefix, and its path or expression. `None` if it has no or too many words.
 pub(crate) fn modifier(words: &[String]) -> Option<(&str, &str)> {
     match words {
+        // A modifier may stand directly before its path. `~*` is tried before `~`, which it begins with.
         [text] => {
-            let modifiers = ["=", "^~", "~*", "~"];
-            let found = modifiers
-                .iter()
-                .find_map(|it| Some((*it, text.strip_prefix(it)?)));
-            Some(found.unwrap_or(("", text.as_str())))
+            let joined = ["=", "^~", "~*", "~"]
+                .into_iter()
+                .find_map(|it| Some((it, text.strip_prefix(it)?)));
+            Some(joined.unwrap_or(("", text.as_str())))
         }
         [modifier, text] => Some((modifier.as_str(), text.as_str())),
         _ => None,
     }
 }
 
-/// Drops directives that need no counterpart.
+/// Drops directives that need no counterpart, and those of the cache, which routes do not have by default.
 pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
         let name = directive.name.as_str();
@@ -529,7 +560,7 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
 fn is_needless(name: &str) -> bool {
     let is_of_others = DROPPED_STARTS.iter().any(|it| name.starts_with(it));
     NEEDLESS.contains(name)
-        || is_of_others && !name.ends_with("_pass")
+        || (is_of_others && !name.ends_with("_pass"))
         || name.ends_with("_temp_path")
 }
 

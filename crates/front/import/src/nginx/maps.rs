@@ -9,29 +9,36 @@ use crate::nginx::variables::braced;
 use crate::read::nginx::Node;
 
 /// The lines of a `map` as words: each key with its value, and behind them `hostnames` if the keys are names of hosts. A
-/// line that says anything else is an `include`.
+/// line that is not a key with one value becomes an `include`, for which [`choice`] gives up.
 pub(super) fn words(lines: Vec<Node>) -> Vec<String> {
-    let is = |it: &Node, name: &str| it.name == name && it.words.is_empty();
-    // No value of a request changes while it is answered.
-    let kept: Vec<Node> = lines.into_iter().filter(|it| !is(it, "volatile")).collect();
-    let of_hosts = kept.first().is_some_and(|it| is(it, HOSTNAMES));
-    let pairs = kept.into_iter().skip(usize::from(of_hosts));
-    let words = pairs.flat_map(|line| match <[String; 1]>::try_from(line.words) {
-        Ok([value]) => [line.name, value],
-        Err(_) => ["include".to_owned(), String::new()],
-    });
+    let is_flag = |line: &Node, name: &str| line.name == name && line.words.is_empty();
+    let mut words = Vec::with_capacity(lines.len() * 2);
+    let mut are_hosts = false;
+    for line in lines {
+        if is_flag(&line, "volatile") {
+            // No value of a request changes while it is answered.
+        } else if words.is_empty() && !are_hosts && is_flag(&line, HOSTNAMES) {
+            are_hosts = true;
+        } else {
+            words.extend(match <[String; 1]>::try_from(line.words) {
+                Ok([value]) => [line.name, value],
+                Err(_) => ["include".to_owned(), String::new()],
+            });
+        }
+    }
+    words.extend(are_hosts.then(|| HOSTNAMES.to_owned()));
     words
-        .chain(of_hosts.then(|| HOSTNAMES.to_owned()))
-        .collect()
 }
 
-/// The values of a `map` of a value that can be tested; `None`: they are not known.
+/// The values of a `map` whose words [`words`] made. `None` if the front cannot test the source's value, a key or a value
+/// is not known, or there are too many.
 pub(super) fn choice(map: &Directive) -> Option<Choice> {
     let source = tested_value(map.word(0).strip_prefix('$')?)?;
     let pairs = map.words.get(2..)?;
+    // Of an odd number of words the last is `hostnames`.
     let end = if pairs.len() % 2 == 1 { HOST_END } else { "$" };
     let mut otherwise = String::new();
-    // nginx tries no expression on an empty value.
+    // Whether a key is the empty text, and whether an expression matches it.
     let (mut has_empty, mut takes_empty) = (false, false);
     let mut ranked = Vec::new();
     for pair in pairs.chunks_exact(2) {
@@ -57,6 +64,7 @@ pub(super) fn choice(map: &Directive) -> Option<Choice> {
         };
         ranked.push((rank, format!("{source} ~ {expression}"), value));
     }
+    // nginx tries no expression on an empty value, which gets the default.
     if takes_empty && !has_empty {
         ranked.push((Rank::Whole, format!("{source} ~ ^{end}"), otherwise.clone()));
     }
@@ -77,7 +85,8 @@ enum Rank {
     Expression,
 }
 
-/// The rank of a key that is a text, and the expression that matches the same.
+/// The rank of a key that is a text, and the expression that matches the same; `None` if it is not plain ASCII. Only
+/// if `end` is [`HOST_END`], stars and a dot at the beginning stand for parts of a host.
 fn of_text(text: &str, end: &str) -> Option<(Rank, String)> {
     let whole = |text: &str| Some(format!("(?i)^{}{end}", escaped(text)?));
     if end != HOST_END {
@@ -98,7 +107,7 @@ fn of_text(text: &str, end: &str) -> Option<(Rank, String)> {
     })
 }
 
-/// The expression for a key's, and whether it matches the empty text.
+/// The front's expression for that of a key, and whether it matches the empty text; `None` if the front has none.
 fn of_expression(pcre: &str, end: &str) -> Option<(String, bool)> {
     let ignores_case = pcre.strip_prefix('*');
     let expression = translated(ignores_case.unwrap_or(pcre), ignores_case.is_some());
@@ -114,7 +123,8 @@ fn of_expression(pcre: &str, end: &str) -> Option<(String, bool)> {
     (is_plain && ends).then(|| (format!("{body}{HOST_END}"), matches_empty))
 }
 
-/// Whether a value, with its variables in braces, has what an expression captured, which may be that of a key.
+/// Whether a value, with its variables in braces, has what an expression captured (`${1}`). That may be the expression
+/// of a key, which tests do not capture.
 fn names_group(value: &str) -> bool {
     let mut names = value.split("${").skip(1);
     names.any(|it| it.starts_with(|sign: char| sign.is_ascii_digit()))

@@ -8,16 +8,19 @@ use crate::plan::Action;
 
 /// Reads an `if` that tests only the method and only returns; `None` for any other `if`.
 pub(super) fn of_condition(directive: &Directive, ledger: &mut Ledger) -> Option<MethodGuard> {
-    let (methods, is_for_others) = test(directive)?;
+    let (methods, is_for_others) = tested_methods(directive)?;
     let [only] = directive.inside() else {
         return None;
     };
-    let place = ledger.place(directive.id).clone();
-    let guard = |action| MethodGuard::new(&place, methods, is_for_others, action);
-    let found = guard(Action::Closed).filter(|_| only.name == "return")?;
+    if only.name != "return" {
+        return None;
+    }
+    let place = ledger.place(directive.id);
+    // The answer follows once the guard is possible, because reading it is reported to the ledger.
+    let guard = MethodGuard::new(place, methods, is_for_others, Action::Closed)?;
     ledger.mapped(directive.id);
-    // The text may contain what the condition captured.
-    Some(found.answering(answer(only, TextType::Unknown, None, ledger)))
+    // Without a known type no text is sent: it may contain what the condition captured.
+    Some(guard.answering(answer(only, TextType::Unknown, None, ledger)))
 }
 
 /// Reads a `limit_except` that denies all; `None` for any other.
@@ -25,20 +28,25 @@ pub(super) fn of_limit(directive: &Directive, ledger: &mut Ledger) -> Option<Met
     let [only] = directive.inside() else {
         return None;
     };
+    if only.name != "deny" || only.word(0) != "all" {
+        return None;
+    }
     let mut methods = directive.words.clone();
+    // In nginx, GET includes HEAD here.
     if methods.iter().any(|it| it == "GET") {
         methods.push("HEAD".to_owned());
     }
-    let denies = only.name == "deny" && only.word(0) == "all";
-    let place = ledger.place(directive.id).clone();
-    let guard = MethodGuard::new(&place, methods, true, Action::Answer(403)).filter(|_| denies)?;
+    let is_for_others = true;
+    let place = ledger.place(directive.id);
+    let guard = MethodGuard::new(place, methods, is_for_others, Action::Answer(403))?;
     ledger.mapped(directive.id);
     ledger.mapped(only.id);
     Some(guard)
 }
 
-/// The methods that an `if` tests for, and whether its block applies to all others.
-fn test(directive: &Directive) -> Option<(Vec<String>, bool)> {
+/// The methods that an `if` tests for, and whether its block applies to all others. `None` if it tests another variable,
+/// or its expression is no list such as `^(GET|POST)$`.
+fn tested_methods(directive: &Directive) -> Option<(Vec<String>, bool)> {
     let words = directive.words.join(" ");
     let inner = words.trim().strip_prefix('(')?.strip_suffix(')')?;
     let mut parts = inner.trim().splitn(3, ' ').map(str::trim);

@@ -27,7 +27,7 @@ pub(super) fn of_server(
         match directive.name.as_str() {
             "return" | "rewrite" => {
                 for (tests, version) in versions(directive, choices) {
-                    let mut found = one(&version, text_type, ledger);
+                    let mut found = of_return_or_rewrite(&version, text_type, ledger);
                     found.iter_mut().for_each(|it| it.add_tests(&tests));
                     rules.extend(found);
                 }
@@ -42,6 +42,7 @@ pub(super) fn of_server(
             },
             _ => {}
         }
+        // The guards so far stand above the new rules.
         among.above.resize(rules.len(), among.guards.len());
         // Nothing after it is reached.
         if directive.name == "return" {
@@ -51,22 +52,20 @@ pub(super) fn of_server(
     (rules, among)
 }
 
-/// The rules of an `if` in a location that tests only the scheme and only returns, or that is never true; `None` for
-/// any other `if`.
+/// The rules of an `if` in a location that tests only the scheme and only returns. There are none if its condition never
+/// holds; `None` for any other `if`.
 pub(super) fn of_location(
     directive: &Directive,
     ports: &[Port],
     ledger: &mut Ledger,
 ) -> Option<Vec<Rule>> {
-    let settled = test(directive, ports).0.settled();
-    if settled == SettledCondition::Never {
-        return Some(condition(directive, ports, ledger));
-    }
-    let is_scheme = matches!(settled, SettledCondition::Holds(_));
-    let [only] = directive.inside() else {
-        return None;
+    let (tested, _) = tested_condition(directive, ports);
+    let is_convertible = match (tested.settled(), directive.inside()) {
+        (SettledCondition::Never, _) => true,
+        (SettledCondition::Holds(_), [only]) => only.name == "return",
+        _ => false,
     };
-    (is_scheme && only.name == "return").then(|| condition(directive, ports, ledger))
+    is_convertible.then(|| condition(directive, ports, ledger))
 }
 
 /// The `if`s that test the scheme that a proxy before the server reports, in these blocks and inside of them.
@@ -82,7 +81,11 @@ pub(super) fn claims<'d>(directives: impl IntoIterator<Item = &'d Directive>) ->
 }
 
 /// The rules of a single `return` or `rewrite`.
-fn one(directive: &Directive, text_type: TextType<'_>, ledger: &mut Ledger) -> Vec<Rule> {
+fn of_return_or_rewrite(
+    directive: &Directive,
+    text_type: TextType<'_>,
+    ledger: &mut Ledger,
+) -> Vec<Rule> {
     if directive.name == "rewrite" {
         return rewrite(directive, ledger);
     }
@@ -99,29 +102,27 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
         lose_sets(directive, ledger);
         return Vec::new();
     }
-    let (condition, capture) = test(directive, ports);
+    let (condition, capture) = tested_condition(directive, ports);
     let settled = condition.settled();
     if settled == SettledCondition::Never {
         let text = "its condition never holds: it asks for ports that no listener has, or for TRACE, which the front answers 405";
         drop_all([directive], text, ledger);
         return Vec::new();
     }
-    let single = match (settled, inner) {
-        (SettledCondition::Holds(_) | SettledCondition::Waits, [only]) => Some(only),
+    let convertible = match (settled, inner) {
+        (SettledCondition::Holds(_) | SettledCondition::Waits, [only]) => {
+            Some(only).filter(|it| matches!(it.name.as_str(), "return" | "rewrite"))
+        }
         _ => None,
     };
-    let only = single.filter(|it| matches!(it.name.as_str(), "return" | "rewrite"));
     // A `rewrite` has an expression of its own, so the groups of the condition are lost.
-    let capture = capture.filter(|_| only.is_some_and(takes_capture));
-    let mut rules = match only {
+    let capture = capture.filter(|_| convertible.is_some_and(takes_capture));
+    let mut rules = match convertible {
         Some(only) => {
             ledger.mapped(directive.id);
-            // The text may contain what the condition captured.
-            one(
-                &with_capture(only, capture.is_some()),
-                TextType::Unknown,
-                ledger,
-            )
+            let version = with_capture(only, capture.is_some());
+            // Without a known type no text is sent: it may contain what the condition captured.
+            of_return_or_rewrite(&version, TextType::Unknown, ledger)
         }
         None => {
             ledger.unmapped(directive.id, "a condition of this kind was not converted");
@@ -145,6 +146,7 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
             });
             rules.iter_mut().for_each(|it| it.when = Some(when.clone()));
         }
+        // Never was handled above; the rules of what is not known are closed for all requests.
         SettledCondition::Never | SettledCondition::Unsaid => {}
     }
     rules
@@ -178,9 +180,9 @@ fn with_capture(directive: &Directive, captures: bool) -> Directive {
     }
 }
 
-/// The condition of an `if`; if its expression captures the end of the host, also the beginning of the host before
-/// it.
-fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
+/// The condition of an `if`. If its expression captures the end of the host as `$1`, also returns the beginning of the
+/// host, which is before the capture.
+fn tested_condition(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
     let words = directive.words.join(" ");
     let inner = words
         .trim()
@@ -192,19 +194,9 @@ fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
         Some(operator) => (true, operator),
         None => (false, operator),
     };
-    let own = |is_https: bool| match ports.iter().any(|it| it.1 != ports[0].1) {
-        true => Condition::Scheme(if is_https {
-            Scheme::Https
-        } else {
-            Scheme::Http
-        }),
-        // `$scheme` is the same on all of the server's ports.
-        false if ports.iter().all(|it| it.1 == is_https) => Condition::Always,
-        false => Condition::Never,
-    };
     let condition = match (variable, operator, value) {
-        ("$scheme", "=", "http" | "https") => own(value == "https"),
-        ("$https", "=", "on" | "") => own(value == "on"),
+        ("$scheme", "=", "http" | "https") => of_scheme(value == "https", ports),
+        ("$https", "=", "on" | "") => of_scheme(value == "on", ports),
         // Without the field, the request came over HTTP; `!= http` would be true for it, too, so it is not converted.
         (CLAIM, "=", "https") => Condition::Scheme(Scheme::Https),
         (CLAIM, "=", "http") if !negated => Condition::Scheme(Scheme::Http),
@@ -223,6 +215,18 @@ fn test(directive: &Directive, ports: &[Port]) -> (Condition, Option<String>) {
     let is_host = matches!(variable, "$host" | "$http_host") && operator.starts_with('~');
     let capture = captured(value).filter(|_| is_host && !negated);
     (condition.negated_if(negated), capture)
+}
+
+/// The condition that a client came to this server by HTTPS, or by HTTP.
+fn of_scheme(is_https: bool, ports: &[Port]) -> Condition {
+    let has_both = ports.iter().any(|it| it.1 != ports[0].1);
+    match is_https {
+        true if has_both => Condition::Scheme(Scheme::Https),
+        false if has_both => Condition::Scheme(Scheme::Http),
+        // `$scheme` is the same on all of the server's ports.
+        _ if ports.iter().all(|it| it.1 == is_https) => Condition::Always,
+        _ => Condition::Never,
+    }
 }
 
 /// The rule of a server's `rewrite`: a redirect, or closed.
@@ -251,31 +255,36 @@ fn rewrite(directive: &Directive, ledger: &mut Ledger) -> Vec<Rule> {
 /// The redirect of a location whose only directive of the rewrite module is a `rewrite` of every path; `None` if
 /// there is none.
 pub(super) fn redirect_of_all(own: &[Directive]) -> Option<(&Directive, Action)> {
-    let is_one = |it: &&Directive| matches!(it.name.as_str(), "rewrite" | "return" | "break");
-    let mut all = own.iter().filter(is_one);
-    let only = all.next().filter(|it| it.name == "rewrite")?;
+    let is_of_module = |it: &&Directive| matches!(it.name.as_str(), "rewrite" | "return" | "break");
+    let of_module: Vec<&Directive> = own.iter().filter(is_of_module).collect();
+    let [only] = of_module[..] else {
+        return None;
+    };
     let expression = translated(only.word(0), false);
-    let is_whole = all.next().is_none() && takes_all(&expression);
-    let action = redirect(only, &expression).filter(|_| is_whole)?;
-    Some((only, action))
+    if only.name != "rewrite" || !takes_all(&expression) {
+        return None;
+    }
+    Some((only, redirect(only, &expression)?))
 }
 
 /// The redirect of a `rewrite`; `None` if the front has none that does the same.
 fn redirect(directive: &Directive, expression: &Expression) -> Option<Action> {
+    if !expression.is_exact {
+        return None;
+    }
     let status = match directive.word(2) {
         "permanent" => 301,
         "redirect" => 302,
         "" if is_url(directive.word(1)) => 302,
         _ => return None,
     };
-    let target = redirected(directive.word(1), expression)?;
-    let to = if takes_all(expression) {
-        let with_query = target.replace("{1}{search}", "{path_query}");
-        with_query.replace("{1}", "{path}")
-    } else {
-        target
-    };
-    (expression.is_exact).then_some(Action::Redirect { to, status })
+    let mut to = redirected(directive.word(1), expression)?;
+    // The rule is then for all paths and has no expression whose group could be named.
+    if takes_all(expression) {
+        to = to.replace("{1}{search}", "{path_query}");
+        to = to.replace("{1}", "{path}");
+    }
+    Some(Action::Redirect { to, status })
 }
 
 /// Whether nginx redirects to a target without a flag, because it is a URL.
@@ -290,11 +299,12 @@ fn takes_all(expression: &Expression) -> bool {
     ["^", "^/", "^.*", "^.*$", ".*", "^(.*)", "^(.*)$", "(.*)"].contains(&expression.text())
 }
 
-/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`.
+/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`. `None` if a query
+/// would be appended to another one, or the target has variables that the front does not have.
 fn redirected(target: &str, expression: &Expression) -> Option<String> {
-    let without = target.strip_suffix('?');
-    let to = template(without.unwrap_or(target), Some(expression))?;
-    match without {
+    let without_query = target.strip_suffix('?');
+    let to = template(without_query.unwrap_or(target), Some(expression))?;
+    match without_query {
         Some(_) => Some(to),
         None if to.contains('?') || to.contains("{path_query}") => None,
         None => Some(to + "{search}"),

@@ -17,52 +17,62 @@ pub(super) fn slashes(
     exact: &[LocationRules],
     directives: &[Directive],
 ) -> Vec<Rule> {
-    // What is closed may pass requests on in nginx by what is not known here.
-    let closes = |it: &[Rule]| it.iter().any(|rule| rule.action == Action::Closed);
-    let others: HashSet<&str> = exact
-        .iter()
-        .chain(prefixes)
-        .map(|it| it.0.as_str())
-        .collect();
-    let (passing, internal) = (
-        with(directives, |it| it.name.ends_with("_pass")),
-        with(directives, |it| it.name == "internal"),
-    );
-    let is_one = |text: &str| text.len() > 1 && text.ends_with('/');
-    let of_path = |is_exact: bool, (text, _, rules): &LocationRules| {
-        let path = text.trim_end_matches('/');
-        let passes = [true, false]
-            .iter()
-            .any(|&it| passing.contains(&(it, text.as_str())));
-        let is = is_one(text) && (passes || closes(rules)) && !others.contains(path);
-        let first = rules.first();
-        let action = match () {
-            () if !passes => Action::Closed,
-            () if internal.contains(&(is_exact, text.as_str())) => Action::Answer(404),
-            () => Action::Redirect {
-                to: encoded(text).replace('{', "{{") + "{search}",
-                status: 301,
-            },
-        };
-        let place = first.and_then(|it| it.place.as_ref());
-        let mut rule = Rule::new(place, Matcher::Exact(path.to_owned()), action);
-        if let Some(first) = first.filter(|_| rule.action == Action::Answer(404)) {
-            rule.settings = first.settings.clone();
-        }
-        is.then_some(rule)
-    };
+    let all_locations = exact.iter().chain(prefixes);
+    let known_paths: HashSet<&str> = all_locations.map(|it| it.0.as_str()).collect();
+    let passing = plain_locations(directives, |it| it.name.ends_with("_pass"));
+    let internal = plain_locations(directives, |it| it.name == "internal");
+    let mut found = Vec::new();
     // If two locations have the same path, the exact one decides.
-    let of_exact = exact.iter().filter_map(|it| of_path(true, it));
-    let of_prefixes = prefixes.iter().filter_map(|it| of_path(false, it));
-    of_exact.chain(of_prefixes).collect()
+    for (is_exact, locations) in [(true, exact), (false, prefixes)] {
+        for (text, _, rules) in locations {
+            let path = text.trim_end_matches('/');
+            let has_slash = text.len() > 1 && text.ends_with('/');
+            // A location for the path without the slash answers itself.
+            if !has_slash || known_paths.contains(path) {
+                continue;
+            }
+            let passes = [true, false]
+                .iter()
+                .any(|&it| passing.contains(&(it, text.as_str())));
+            let first = rules.first();
+            let mut settings = None;
+            let action = if passes && internal.contains(&(is_exact, text.as_str())) {
+                settings = first.map(|it| it.settings.clone());
+                Action::Answer(404)
+            } else if passes {
+                Action::Redirect {
+                    to: encoded(text).replace('{', "{{") + "{search}",
+                    status: 301,
+                }
+            } else if rules.iter().any(|it| it.action == Action::Closed) {
+                // In nginx it may pass requests on, by a directive that is not known here.
+                Action::Closed
+            } else {
+                continue;
+            };
+            let place = first.and_then(|it| it.place.as_ref());
+            let mut rule = Rule::new(place, Matcher::Exact(path.to_owned()), action);
+            rule.settings = settings.unwrap_or_default();
+            found.push(rule);
+        }
+    }
+    found
 }
 
-/// The locations without an expression that contain such a directive: whether each is for one path alone, and its
-/// path.
-fn with(directives: &[Directive], is: fn(&Directive) -> bool) -> HashSet<(bool, &str)> {
-    let locations = directives.iter().filter(|it| it.name == "location");
-    let holding = locations.filter(|it| it.inside().iter().any(is));
-    let found = holding.filter_map(|it| modifier(&it.words));
-    let plain = found.filter(|(sign, _)| !sign.starts_with('~'));
-    plain.map(|(sign, text)| (sign == "=", text)).collect()
+/// The locations without an expression that contain such a directive: whether each is for one path alone (`=`), and
+/// its path.
+fn plain_locations(
+    directives: &[Directive],
+    is_wanted: fn(&Directive) -> bool,
+) -> HashSet<(bool, &str)> {
+    let mut found = HashSet::new();
+    for location in directives.iter().filter(|it| it.name == "location") {
+        if let Some((sign, text)) = modifier(&location.words)
+            && !sign.starts_with('~')
+            && location.inside().iter().any(is_wanted)
+        {
+            found.insert((sign == "=", text));
+        }
+    }
+    found
 }

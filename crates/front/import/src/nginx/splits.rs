@@ -13,59 +13,74 @@ use crate::nginx::variables::fill;
 /// The URLs of a `proxy_pass` with their weights: one for each part of the `split_clients` whose variable it
 /// contains; otherwise the text itself with one weight.
 pub(super) fn urls(text: &str, scope: Scope<'_>, ledger: &mut Ledger) -> Vec<(String, u32)> {
+    // A `split_clients` stands outside of servers, in the outermost block.
     let outer = scope.blocks.last().copied().unwrap_or_default();
     let mut splits = outer.iter().filter(|it| it.name == "split_clients");
-    let named = splits.find(|it| variable(it).is_some_and(|name| names(text, name)));
-    let known = named.and_then(|it| Some((it, variable(it)?, shares(it)?)));
+    let used = splits.find(|it| variable(it).is_some_and(|name| has_variable(text, name)));
+    let known = used.and_then(|it| Some((it, variable(it)?, shares(it)?)));
     let Some((split, name, shares)) = known else {
         return vec![(text.to_owned(), 1)];
     };
     ledger.mapped(split.id);
     ledger.note(split.id, BY_SHARES);
-    let is_it = |found: &str| found.eq_ignore_ascii_case(name);
-    let filled = |value: &str| fill(text, |it| is_it(it).then_some(value));
-    let urls = shares.iter();
-    urls.map(|(value, weight)| (filled(value), *weight))
-        .collect()
+    let mut urls = Vec::with_capacity(shares.len());
+    for (value, weight) in &shares {
+        let value_of = |variable: &str| {
+            let is_of_split = variable.eq_ignore_ascii_case(name);
+            is_of_split.then_some(value.as_str())
+        };
+        urls.push((fill(text, value_of), *weight));
+    }
+    urls
 }
 
 /// Whether another directive may change or use the variable of a `split_clients`, so that its shares are not those of
 /// the requests.
 pub(super) fn is_changed(split: &Directive, all: &[Directive]) -> bool {
-    split.name == "split_clients" && variable(split).is_none_or(|name| count(name, all) > 1)
+    // The `split_clients` itself is one of those counted.
+    split.name == "split_clients" && variable(split).is_none_or(|name| setters(name, all) > 1)
 }
 
-/// How many directives may set a variable.
-fn count(name: &str, directives: &[Directive]) -> usize {
+/// How many directives may set a variable: those with a named group of an expression, and those that name the variable
+/// and do not only use it.
+fn setters(name: &str, directives: &[Directive]) -> usize {
     let group = format!("<{name}>").to_ascii_lowercase();
-    let sets = |it: &Directive| {
-        let mut words = it.words.iter();
-        let only_uses = USERS.contains(&it.name.as_str());
-        let is_taken = |word: &&String| word.to_ascii_lowercase().contains(&group);
-        words.clone().any(|word| is_taken(&word)) || !only_uses && words.any(|it| names(it, name))
-    };
-    let one = |it: &Directive| usize::from(sets(it)) + count(name, it.inside());
-    directives.iter().map(one).sum()
+    let mut count = 0;
+    for directive in directives {
+        let words = &directive.words;
+        let only_uses = USERS.contains(&directive.name.as_str());
+        let captures = words
+            .iter()
+            .any(|it| it.to_ascii_lowercase().contains(&group));
+        if captures || (!only_uses && words.iter().any(|it| has_variable(it, name))) {
+            count += 1;
+        }
+        count += setters(name, directive.inside());
+    }
+    count
 }
 
 /// Whether a text has this variable.
-fn names(text: &str, name: &str) -> bool {
+fn has_variable(text: &str, name: &str) -> bool {
     let is_there = Cell::new(false);
-    let note = |found: &str| {
-        is_there.set(is_there.get() || found.eq_ignore_ascii_case(name));
+    // The filled text is not needed: `fill` calls this for each variable of the text.
+    fill(text, |variable| {
+        is_there.set(is_there.get() || variable.eq_ignore_ascii_case(name));
         None
-    };
-    fill(text, note);
+    });
     is_there.get()
 }
 
+/// The variable of a `split_clients`, without its `$`; `None` if it has none.
 fn variable(split: &Directive) -> Option<&str> {
     let name = split.word(1).strip_prefix('$')?;
     (!name.is_empty()).then_some(name)
 }
 
-/// The values of a split with their weights; `None` if some requests would have no known value.
+/// The values of a split with their weights, in lowest terms; `None` if some requests would have no known value, or a
+/// value has variables.
 fn shares(split: &Directive) -> Option<Vec<(String, u32)>> {
+    // The part of the requests that has no value yet.
     let mut left = WHOLE;
     let mut found: Vec<(String, u32)> = Vec::new();
     for word in split.words.iter().skip(2) {
@@ -81,9 +96,13 @@ fn shares(split: &Directive) -> Option<Vec<(String, u32)>> {
             None => found.push((is_plain.then(|| value.to_owned())?, weight)),
         }
     }
-    let divisor = found.iter().fold(0, |known, it| divisor(known, it.1));
-    found.iter_mut().for_each(|it| it.1 /= divisor.max(1));
-    (left == 0 && divisor > 0).then_some(found)
+    let common_divisor = found.iter().fold(0, |known, it| divisor(known, it.1));
+    // It is zero without shares, or if all are zero.
+    if left > 0 || common_divisor == 0 {
+        return None;
+    }
+    found.iter_mut().for_each(|it| it.1 /= common_divisor);
+    Some(found)
 }
 
 /// A percentage with at most two decimals, in hundredths.

@@ -70,49 +70,56 @@ fn named(name: &str) -> Option<String> {
     })
 }
 
-/// The directives with new names for variables that have several sources: variables of nginx itself to which a
-/// directive gives a value, and variables of a `map` that another directive sets, too. `None` if there are none. A
-/// directive that uses such a variable then has an unknown one.
+/// The directives with new names for variables whose value is not certain: those of nginx itself to which a directive
+/// gives a value, and those of a `map` that another directive sets, too. No reader knows the new names, so that none
+/// converts a use of such a variable. `None` if there are no such variables.
 pub(super) fn without_redefined(directives: &[Directive]) -> Option<Vec<Directive>> {
-    let mut found = BTreeMap::new();
-    givers(directives, &mut found);
-    let is_own = |name: &str| placeholder(name).is_some() || name == "invalid_referer";
-    found.retain(|name, givers| is_own(name) || are_several(givers));
-    let names: HashSet<String> = found.into_keys().collect();
+    let mut givers = BTreeMap::new();
+    collect_givers(directives, &mut givers);
+    let is_of_nginx = |name: &str| placeholder(name).is_some() || name == "invalid_referer";
+    givers.retain(|name, of_name| is_of_nginx(name) || differ(of_name));
+    let names: HashSet<String> = givers.into_keys().collect();
     (!names.is_empty()).then(|| renamed(directives, &names))
 }
 
 /// Whether a `map` and another directive give a variable a value. The same `map` may be in several files.
-fn are_several(givers: &[&Directive]) -> bool {
+fn differ(givers: &[&Directive]) -> bool {
     let has_map = givers.iter().any(|it| it.name == "map");
-    let is_same = |it: &&Directive| it.name == "map" && it.words == givers[0].words;
-    has_map && !givers.iter().all(is_same)
+    let is_same_map = |it: &&Directive| it.name == "map" && it.words == givers[0].words;
+    has_map && !givers.iter().all(is_same_map)
 }
 
 /// Collects the names of the variables that directives give a value, with those directives. nginx ignores the case of
 /// these names.
-fn givers<'d>(directives: &'d [Directive], found: &mut BTreeMap<String, Vec<&'d Directive>>) {
+fn collect_givers<'d>(
+    directives: &'d [Directive],
+    givers: &mut BTreeMap<String, Vec<&'d Directive>>,
+) {
     for directive in directives {
         let name = directive.name.as_str();
-        let at = match name {
+        // Which of its words is the variable; the last one of a `geo`, whose source may be left out.
+        let index = match name {
             "map" | "split_clients" | "keyval" => Some(1),
             "geo" => directive.words.len().checked_sub(1),
             "js_var" => Some(0),
             _ => (name.starts_with("set") || name.ends_with("_set")).then_some(0),
         };
-        let own = at.and_then(|at| directive.word(at).strip_prefix('$'));
-        let mut names: Vec<&str> = own.into_iter().chain(name.strip_prefix('$')).collect();
+        let set_by_word = index.and_then(|it| directive.word(it).strip_prefix('$'));
+        let mut variables: Vec<&str> = set_by_word.into_iter().collect();
+        // A line of a block that is not known here may begin with a variable.
+        variables.extend(name.strip_prefix('$'));
+        // The named groups of an expression are variables.
         for word in &directive.words {
-            for start in ["(?<", "(?P<", "(?'"] {
-                let groups = word.split(start).skip(1);
-                names.extend(groups.filter_map(|it| it.split(['>', '\'']).next()));
+            for opening in ["(?<", "(?P<", "(?'"] {
+                let groups = word.split(opening).skip(1);
+                variables.extend(groups.filter_map(|it| it.split(['>', '\'']).next()));
             }
         }
-        for name in names {
-            let all = found.entry(name.to_ascii_lowercase()).or_default();
-            all.push(directive);
+        for variable in variables {
+            let of_variable = givers.entry(variable.to_ascii_lowercase()).or_default();
+            of_variable.push(directive);
         }
-        givers(directive.inside(), found);
+        collect_givers(directive.inside(), givers);
     }
 }
 
@@ -122,44 +129,40 @@ pub(super) fn is_name(text: &&str) -> bool {
     !text.is_empty() && bytes.all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
+/// The directives with a name that no reader knows in place of each of these variables.
 fn renamed(directives: &[Directive], names: &HashSet<String>) -> Vec<Directive> {
-    let rename = |word: &String| {
-        let with = |name: &str| {
-            names
-                .contains(&name.to_ascii_lowercase())
-                .then(|| format!("${{{name} of its own}}"))
-        };
-        replaced(word, with)
+    let new_name = |name: &str| {
+        let is_renamed = names.contains(&name.to_ascii_lowercase());
+        is_renamed.then(|| format!("${{{name} of its own}}"))
     };
-    let rename_in = |it: &Directive| {
-        let sets_query = it.name == "set" && it.word(0).eq_ignore_ascii_case("$args");
-        Directive {
-            // The directive changes the query that is passed on.
-            name: if sets_query {
-                "set $args".to_owned()
-            } else {
-                it.name.clone()
-            },
-            words: it.words.iter().map(rename).collect(),
-            inner: it.inner.as_ref().map(|it| renamed(it, names)),
-            ..it.clone()
+    let mut result = directives.to_vec();
+    for directive in &mut result {
+        // It changes the query that is passed on, so under this name it is unknown and closes its place.
+        if directive.name == "set" && directive.word(0).eq_ignore_ascii_case("$args") {
+            directive.name = "set $args".to_owned();
         }
-    };
-    directives.iter().map(rename_in).collect()
+        for word in &mut directive.words {
+            *word = replaced(word, new_name);
+        }
+        if let Some(inner) = &mut directive.inner {
+            *inner = renamed(inner, names);
+        }
+    }
+    result
 }
 
-/// The values of variables that one `set` defines without other variables, by their names, and the server's first
-/// name if it is a plain one.
+/// The variables of a server that have one value for all requests, with that value: `$server_name` if the first name
+/// is a plain one, and those that a single `set` defines without other variables. Marks these `set`s as mapped.
 pub(super) fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    let named = inner.iter().find(|it| it.name == "server_name");
-    let first = named.map_or("", |it| it.word(0));
-    if is_route_host(first) && !first.starts_with('*') {
-        found.push(("server_name".to_owned(), first.to_ascii_lowercase()));
+    let server_name = inner.iter().find(|it| it.name == "server_name");
+    let first_name = server_name.map_or("", |it| it.word(0));
+    if is_route_host(first_name) && !first_name.starts_with('*') {
+        found.push(("server_name".to_owned(), first_name.to_ascii_lowercase()));
     }
     for directive in inner.iter().filter(|it| it.name == "set") {
         let (name, value) = (directive.word(0), directive.word(1));
-        if is_set_again(inner, name) || value.contains('$') {
+        if has_several_givers(inner, name) || value.contains('$') {
             continue;
         }
         if let Some(name) = name.strip_prefix('$') {
@@ -170,12 +173,12 @@ pub(super) fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String
     found
 }
 
-/// Whether anything other than one `set` of the server itself gives a variable a value.
-fn is_set_again(inner: &[Directive], name: &str) -> bool {
-    let mut found = BTreeMap::new();
-    givers(inner, &mut found);
-    let name = name.trim_start_matches('$').to_ascii_lowercase();
-    found.get(&name).is_some_and(|it| it.len() > 1)
+/// Whether more than one directive of a server, or inside its blocks, gives a variable a value.
+fn has_several_givers(inner: &[Directive], variable: &str) -> bool {
+    let mut givers = BTreeMap::new();
+    collect_givers(inner, &mut givers);
+    let name = variable.trim_start_matches('$').to_ascii_lowercase();
+    givers.get(&name).is_some_and(|it| it.len() > 1)
 }
 
 /// The directives with the values of these variables in their place.
@@ -183,26 +186,27 @@ pub(super) fn filled<'d>(
     directives: &'d [Directive],
     constants: &[(String, String)],
 ) -> Cow<'d, [Directive]> {
-    let names = |it: &Directive| names_one(it, constants);
-    if !directives.iter().any(names) {
+    if !directives.iter().any(|it| names_one(it, constants)) {
         return Cow::Borrowed(directives);
     }
-    let constant = |name: &str| constants.iter().find(|it| it.0 == name);
-    let fill = |word: &String| fill(word, |name| constant(name).map(|it| &*it.1));
-    let fill_one = |it: &Directive| Directive {
-        words: match it.name.as_str() {
-            // A zone counts by the variable.
-            "set" | "limit_req_zone" | "limit_conn_zone" => it.words.clone(),
-            "proxy_pass" => passed(it, fill),
-            _ => it.words.iter().map(fill).collect(),
-        },
-        inner: it
-            .inner
-            .as_ref()
-            .map(|it| filled(it, constants).into_owned()),
-        ..it.clone()
+    let value = |name: &str| {
+        let known = constants.iter().find(|it| it.0 == name);
+        known.map(|it| it.1.as_str())
     };
-    directives.iter().map(fill_one).collect()
+    let filled_word = |word: &String| fill(word, value);
+    let mut result = directives.to_vec();
+    for directive in &mut result {
+        directive.words = match directive.name.as_str() {
+            // A `set` defines the variable; a zone counts by the variable itself.
+            "set" | "limit_req_zone" | "limit_conn_zone" => directive.words.clone(),
+            "proxy_pass" => passed(directive, filled_word),
+            _ => directive.words.iter().map(filled_word).collect(),
+        };
+        if let Some(inner) = &mut directive.inner {
+            *inner = filled(inner, constants).into_owned();
+        }
+    }
+    Cow::Owned(result)
 }
 
 /// Whether a directive, or one in it, may name one of these variables.
@@ -212,8 +216,8 @@ fn names_one(directive: &Directive, constants: &[(String, String)]) -> bool {
     directive.words.iter().any(has) || inside.any(|it| names_one(it, constants))
 }
 
-/// The words of a `proxy_pass` with values in place of variables. If the URL has a path they are not replaced,
-/// because with variables nginx sends this path for every request, which the front does not do.
+/// The words of a `proxy_pass`, in each of which `fill` puts values in place of variables. If the URL has a path other
+/// than `$request_uri`, variables stay: with them nginx sends this path for every request, which the front does not do.
 pub(super) fn passed(directive: &Directive, fill: impl Fn(&String) -> String) -> Vec<String> {
     let filled: Vec<String> = directive.words.iter().map(fill).collect();
     let url = filled.first().map_or("", String::as_str);
@@ -248,6 +252,7 @@ pub(super) fn expand_between(
     between: impl Fn(&str) -> Option<String>,
 ) -> Option<String> {
     let mut out = String::with_capacity(text.len());
+    // The front has one placeholder for both variables, so they become one.
     let joined = text.replace("$is_args$args", &format!("${{{SEARCH}}}"));
     let mut rest = joined.as_str();
     while let Some(at) = rest.find('$') {
@@ -272,12 +277,14 @@ pub(super) fn braced(text: &str) -> String {
     })
 }
 
+/// Replaces the variables of a text that `known` knows; all others, and each other `$`, stay as they are.
 fn replaced(text: &str, known: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
         let after = &rest[at + 1..];
+        // A `$` at the end, or before a brace that is not closed, begins no variable: its name is empty.
         let (name, behind) = name(after).unwrap_or(("", after));
         let own = &rest[at..rest.len() - behind.len()];
         match known(name) {
@@ -290,7 +297,8 @@ fn replaced(text: &str, known: impl Fn(&str) -> Option<String>) -> String {
     out
 }
 
-/// Splits off the variable name that a text begins with, in braces or without.
+/// Splits a text behind a `$` into the name of the variable, in braces or without, and the rest. `None` if the text is
+/// empty or its brace is not closed.
 fn name(text: &str) -> Option<(&str, &str)> {
     if let Some(inner) = text.strip_prefix('{') {
         return inner.split_once('}');
@@ -306,6 +314,7 @@ fn name(text: &str) -> Option<(&str, &str)> {
     Some(text.split_at(end))
 }
 
+/// The text with its braces doubled, so that the front takes none for a placeholder.
 fn doubled(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
