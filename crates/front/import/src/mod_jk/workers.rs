@@ -271,7 +271,7 @@ impl Workers {
         same_routes(upstream, id, ledger);
     }
 
-    /// The backend that a worker becomes.
+    /// The backend that a worker becomes. Some of its properties become keys of the upstream.
     fn backend(&self, worker: &str, upstream: &mut Upstream, ledger: &mut Ledger) -> Backend {
         let mut backend = Backend::default();
         let (mut host, mut port) = ("localhost".to_owned(), "8009".to_owned());
@@ -306,7 +306,7 @@ impl Workers {
         backend
     }
 
-    /// Drops the properties of workers to which no mount leads.
+    /// Drops the properties of workers to which no mount leads, and notes such workers of `worker.list`.
     pub(crate) fn finish(&self, ledger: &mut Ledger) {
         for (name, (_, id)) in &self.properties {
             let worker = name.rsplit_once('.').map_or("", |it| it.0);
@@ -423,7 +423,7 @@ pub(crate) fn duration(value: u64, unit: u64) -> Option<String> {
     }
 }
 
-/// Converts a property of a balancer.
+/// Converts a property of a balancer, and marks it, except one that the front has no key for.
 fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     // Without sticky sessions, the other properties about them do nothing.
     let mut set_sticky = |key: &str, text: String| {
@@ -462,7 +462,7 @@ fn balancer_key(key: &str, value: &str, id: Id, upstream: &mut Upstream, ledger:
     ledger.mapped(id);
 }
 
-/// Converts `retries` of a balancer.
+/// Converts `retries` of a balancer or of a worker, and marks it.
 fn retries(value: &str, id: Id, upstream: &mut Upstream, ledger: &mut Ledger) {
     match number(value) {
         // mod_jk counts the first attempt, too; the front counts only the repeated ones, and accepts up to 20.
@@ -487,7 +487,7 @@ fn recovery_options(value: &str, upstream: &mut Upstream) {
     }
 }
 
-/// Converts a property of an AJP worker.
+/// Converts a property of an AJP worker into `keys`, or into those of its upstream, and marks it.
 fn backend_key(
     key: &str,
     value: &str,
@@ -540,7 +540,7 @@ fn backend_key(
     ledger.mapped(id);
 }
 
-/// Converts a property that is a time; returns `false` if the property is no time.
+/// Converts a property that is a time; returns `false` if the property is no time. Zero is no limit, and sets no key.
 fn time_key(key: &str, value: &str, keys: &mut Keys) -> bool {
     const SECOND: u64 = 1_000;
     let (unit, own_keys): (u64, &[&str]) = match key {

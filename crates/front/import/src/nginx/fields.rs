@@ -11,7 +11,7 @@ use crate::nginx::variables::{expand, of_front, of_response, placeholder};
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
 
-/// Converts `add_header` and `proxy_hide_header` into the fields of the settings. `port` is the value of `$server_port`.
+/// Converts `add_header` and `proxy_hide_header` into fields of the settings. `port` is the value of `$server_port`.
 pub(crate) fn response_fields(
     scope: Scope<'_>,
     port: u16,
@@ -51,8 +51,8 @@ pub(crate) fn response_fields(
     }
 }
 
-/// The placeholder for a value of the response, as it is before the route adds fields to it, or for a count of the front
-/// in its own answers. `None` if the front has none, or if the route itself adds the field.
+/// The placeholder for a value of the response before the route adds fields to it, or for a count of the front in its
+/// own answers. `None` if the front has none, or if the route itself adds the field.
 fn response_value(variable: &str, scope: Scope<'_>) -> Option<String> {
     let is_added = match variable.strip_prefix("sent_http_") {
         Some(field) => {

@@ -45,8 +45,8 @@ pub(crate) fn missing(directive: Option<&Directive>) -> Option<MissingRule> {
     is_plain.then(|| MissingRule::Page(page.to_owned()))
 }
 
-/// The action of a location without `proxy_pass`. `upstream` gets requests for which there is no file, and all if the front
-/// has none of the files. Without one these are left to the old server ([`Action::Files`]).
+/// The action of a location without `proxy_pass`. `upstream` gets requests for which there is no file, and all if the
+/// front has none of the files. Without one these are left to the old server ([`Action::Files`]).
 pub(crate) fn serve(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -65,8 +65,8 @@ pub(crate) fn serve(
     }
 }
 
-/// The action that serves the directory of a `root` or `alias`; [`Action::Files`], with the reason in the ledger, if the
-/// front cannot serve it.
+/// The action that serves the directory of a `root` or `alias`; [`Action::Files`], with the reason in the ledger, if
+/// the front cannot serve it.
 fn served(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -87,11 +87,8 @@ fn served(
         ledger.handle(other.id);
     }
     let is_expression = matcher.is_expression() && !is_alias;
-    let has_text = match matcher {
-        Matcher::Prefix(_) | Matcher::Pattern(_) => true,
-        Matcher::Exact(_) => !is_alias,
-        _ => false,
-    };
+    let has_text = matches!(matcher, Matcher::Prefix(_) | Matcher::Pattern(_))
+        || (matches!(matcher, Matcher::Exact(_)) && !is_alias);
     let path = match path {
         Some(path) if has_text => path,
         // An expression has no path of its own, and below a `root` none is needed.
@@ -156,12 +153,8 @@ fn served(
 /// files. Directives without a counterpart are reported.
 fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Keys {
     let mut keys = Keys::new();
-    let charset_word = scope.find("charset").map_or("off", |it| it.word(0));
-    let charset = if charset_word.contains('$') {
-        "off"
-    } else {
-        charset_word
-    };
+    let word = scope.find("charset").map_or("off", |it| it.word(0));
+    let charset = if word.contains('$') { "off" } else { word };
     keys.insert("charset".to_owned(), quoted(charset));
     if let Some(index) = scope.find("index") {
         let is_name = |it: &&String| !it.contains(['/', '$']);
@@ -221,8 +214,8 @@ fn tried_index(tries: Option<&Directive>) -> Option<&'static str> {
     }
 }
 
-/// Gives served files the media types of `types`, which add to those of an included `mime.types`. Without that the source
-/// knows no others: then all files get one type, or the rule is closed.
+/// Gives served files the media types of `types`, which add to those of an included `mime.types`. Without that the
+/// source knows no others: then all files get one type, or the rule is closed.
 pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger) {
     let tables = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
     let default = scope.find("default_type");

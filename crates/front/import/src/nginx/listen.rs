@@ -222,8 +222,8 @@ impl Listens<'_> {
         self.proxy_protocol(directive, plan, host, ledger);
     }
 
-    /// Adds the listener for the words of a `listen`, unless the host has it already, with its TLS. The host becomes the
-    /// default of the listener if it says so, or if it is the first there.
+    /// Adds the listener for the words of a `listen`, with its TLS, unless the host has it already. The host becomes
+    /// the default of the listener if it says so, or if it is the first there.
     fn listen(
         &self,
         words: &[String],
@@ -445,9 +445,9 @@ impl Senders {
     }
 }
 
-/// Reads which proxies the servers trust into the plan, which has one list for all. If the front would not find the same
-/// client addresses as nginx, rules that let in only some networks are closed, and guards by address count as left to
-/// the old server.
+/// Reads which proxies the servers trust into the plan, which has one list for all. If the front would not find the
+/// same client addresses as nginx, rules that let in only some networks are closed, and guards by address count as left
+/// to the old server.
 pub(crate) fn senders<'d>(
     servers: impl Iterator<Item = &'d Directive>,
     outer: &[Directive],

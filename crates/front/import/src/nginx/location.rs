@@ -77,8 +77,8 @@ pub(crate) struct LocationTargets<'a> {
     pub(crate) named: Option<usize>,
 }
 
-/// What is done with a location's requests, for clients that are let in. Marks the directive that decides. `path` is that
-/// of the location; `None` if it has an expression or only a name.
+/// What is done with a location's requests, for clients that are let in. Marks the directive that decides. `path` is
+/// that of the location; `None` if it has an expression or only a name.
 pub(crate) fn action(
     scope: Scope<'_>,
     matcher: &Matcher,
@@ -134,8 +134,8 @@ fn status_page(directive: &Directive, scope: Scope<'_>, ledger: &mut Ledger) -> 
     }))
 }
 
-/// The action of a `proxy_pass`; closed if the front cannot reach its URL or express its path. Adds its upstreams to the
-/// plan, one for each part of a `split_clients`.
+/// The action of a `proxy_pass`; closed if the front cannot reach its URL or express its path. Adds its upstreams to
+/// the plan, one for each part of a `split_clients`.
 fn pass(
     directive: &Directive,
     scope: Scope<'_>,
@@ -302,7 +302,7 @@ fn or_root(path: &str) -> String {
     if path.is_empty() { "/" } else { path }.to_owned()
 }
 
-/// For an expression such as `^/path/(.*)$`, the path before its only group, here `/path`. `None` for other expressions.
+/// For an expression such as `^/path/(.*)$`, the path before its only group, here `/path`; `None` for any other.
 fn path_before_group(expression: &str) -> Option<String> {
     let (before, group) = expression.strip_prefix('^')?.split_once('(')?;
     let takes_rest = matches!(group, ".*)" | ".*)$");

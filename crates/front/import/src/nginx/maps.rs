@@ -8,8 +8,8 @@ use crate::nginx::request_tests::{Choice, escaped, exact, tested_value};
 use crate::nginx::variables::braced;
 use crate::read::nginx::Node;
 
-/// The lines of a `map` as words: each key with its value, and behind them `hostnames` if the keys are names of hosts. A
-/// line that is not a key with one value becomes an `include`, for which [`choice`] gives up.
+/// The lines of a `map` as words: each key with its value, and behind them `hostnames` if the keys are names of hosts.
+/// A line that is not a key with one value becomes an `include`, for which [`choice`] gives up.
 pub(super) fn words(lines: Vec<Node>) -> Vec<String> {
     let is_flag = |line: &Node, name: &str| line.name == name && line.words.is_empty();
     let mut words = Vec::with_capacity(lines.len() * 2);
@@ -30,8 +30,8 @@ pub(super) fn words(lines: Vec<Node>) -> Vec<String> {
     words
 }
 
-/// The values of a `map` whose words [`words`] made. `None` if the front cannot test the source's value, a key or a value
-/// is not known, or there are too many.
+/// The values of a `map` whose words [`words`] made. `None` if the front cannot test the source's value, if a key or a
+/// value is not known, or if there are too many.
 pub(super) fn choice(map: &Directive) -> Option<Choice> {
     let source = tested_value(map.word(0).strip_prefix('$')?)?;
     let pairs = map.words.get(2..)?;

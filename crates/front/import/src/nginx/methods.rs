@@ -44,8 +44,8 @@ pub(super) fn of_limit(directive: &Directive, ledger: &mut Ledger) -> Option<Met
     Some(guard)
 }
 
-/// The methods that an `if` tests for, and whether its block applies to all others. `None` if it tests another variable,
-/// or its expression is no list such as `^(GET|POST)$`.
+/// The methods that an `if` tests for, and whether its block applies to all others. `None` if it tests another
+/// variable, or its expression is no list such as `^(GET|POST)$`.
 fn tested_methods(directive: &Directive) -> Option<(Vec<String>, bool)> {
     let words = directive.words.join(" ");
     let inner = words.trim().strip_prefix('(')?.strip_suffix(')')?;

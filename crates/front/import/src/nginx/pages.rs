@@ -63,7 +63,7 @@ impl Pages {
         keys
     }
 
-    /// The path of the file of an error page, looked up once for each URI.
+    /// The path of the file of an error page, looked up once for each URI; `Err` says why the front cannot show it.
     fn file(
         &mut self,
         uri: &str,
@@ -118,7 +118,7 @@ fn locate(uri: &str, scope: Scope<'_>, server: PageServer<'_>) -> Result<(String
     path_in(location, all, uri)
 }
 
-/// The path of a file, below the directory of a location or of a block that it inherits from.
+/// The path of a file below the `alias` or `root` in force at its location, and that directive.
 fn path_in(
     location: Option<&Directive>,
     all: Scope<'_>,
@@ -150,11 +150,15 @@ fn decides(directive: &Directive) -> bool {
     name.ends_with("_pass") || matches!(name, "return" | "rewrite" | "if" | "try_files")
 }
 
-/// The location that decides about a URI, as far as that is one of a text.
+/// The location that decides about a URI; `Ok(None)` if there is none.
+///
+/// # Errors
+/// An expression may decide, whose location is not read here.
 pub(super) fn location<'d>(
     uri: &str,
     server: &'d [Directive],
 ) -> Result<Option<&'d Directive>, String> {
+    // The longest prefix so far: its length, whether nginx asks no expressions after it, and its location.
     let mut longest: Option<(usize, bool, &Directive)> = None;
     let mut is_expression = false;
     for it in server.iter().filter(|it| it.name == "location") {

@@ -52,8 +52,8 @@ pub(super) fn of_server(
     (rules, among)
 }
 
-/// The rules of an `if` in a location that tests only the scheme and only returns. There are none if its condition never
-/// holds; `None` for any other `if`.
+/// The rules of an `if` in a location that tests only the scheme and only returns. There are none if its condition
+/// never holds; `None` for any other `if`.
 pub(super) fn of_location(
     directive: &Directive,
     ports: &[Port],
@@ -299,8 +299,8 @@ fn takes_all(expression: &Expression) -> bool {
     ["^", "^/", "^.*", "^.*$", ".*", "^(.*)", "^(.*)$", "(.*)"].contains(&expression.text())
 }
 
-/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`. `None` if a query
-/// would be appended to another one, or the target has variables that the front does not have.
+/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`. `None` if that
+/// would be a second query, or if the target has variables that the front does not have.
 fn redirected(target: &str, expression: &Expression) -> Option<String> {
     let without_query = target.strip_suffix('?');
     let to = template(without_query.unwrap_or(target), Some(expression))?;

@@ -93,7 +93,7 @@ pub(crate) fn convert(
     drop_unused(&rest, expansion.ledger);
 }
 
-/// Handles the directives outside of servers.
+/// Drops directives outside of servers that need no counterpart, and marks the `map`s that were read.
 fn drop_outer(top: &[Directive], outer: &[Directive], ledger: &mut Ledger) {
     drop_needless(top, ledger);
     drop_needless(outer, ledger);
@@ -593,7 +593,7 @@ impl ServerReader<'_, '_> {
         ledger.end();
     }
 
-    /// The keys for a block's error pages.
+    /// The keys for a block's error pages, each looked up once for the whole server.
     fn pages(&mut self, scope: Scope<'_>, server: Server<'_>) -> Keys {
         let server = PageServer {
             inner: server.inner,
@@ -714,7 +714,7 @@ impl ServerReader<'_, '_> {
         vec![Rule::new(Some(&place), matcher, Action::Closed)]
     }
 
-    /// The rule of the server outside its locations, for all paths.
+    /// The rule of the server outside its locations, for all paths; it takes the place of `location /`.
     fn whole(&mut self, server: Server<'_>) -> Vec<Rule> {
         let blocks = [server.plain, server.outer];
         let scope = Scope {

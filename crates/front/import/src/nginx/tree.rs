@@ -30,6 +30,7 @@ impl Expansion<'_> {
         Ok(found)
     }
 
+    /// The nodes of a file whose placeholders are filled in.
     fn parsed(&mut self, text: &Text) -> Result<Vec<Node>, ImportError> {
         let filled = self.filled(text);
         parse(&filled).map_err(|error| ImportError::Syntax {
@@ -143,6 +144,7 @@ impl Expansion<'_> {
             });
             return Ok(());
         }
+        // Debian's file is known, and often stays behind when a configuration is copied.
         if pattern.ends_with("proxy_params") && self.paths(pattern, text).is_empty() {
             let text = Text {
                 text: PROXY_PARAMS.into(),

@@ -12,7 +12,7 @@ use crate::toml_text::quoted;
 /// The upstreams of a configuration by name. Their addresses have no scheme: `proxy_pass` adds it.
 pub(crate) type Upstreams = BTreeMap<String, Upstream>;
 
-/// Converts an `upstream` block.
+/// Converts an `upstream` block, and marks its directives. Its members have no scheme: [`with_scheme`] adds it.
 pub(crate) fn read(block: &Directive, ledger: &mut Ledger) -> Upstream {
     ledger.mapped(block.id);
     let mut upstream = Upstream {
@@ -91,7 +91,7 @@ fn hash_by(key: &str) -> Option<String> {
     Some(by)
 }
 
-/// The backend of a `server` line of an `upstream` block.
+/// The backend of a `server` line of an `upstream` block, with the bare address as its URL.
 fn member(directive: &Directive, ledger: &mut Ledger) -> Backend {
     ledger.mapped(directive.id);
     let mut keys = Keys::new();
