@@ -236,10 +236,13 @@ impl Browser {
             "ArrowDown" => 40,
             other => bail!("the key {other:?} is not known here"),
         };
-        let text = if key == "Enter" { "\r" } else { "" };
+        // A form is submitted only if Enter brings its character.
+        let text = (key == "Enter").then_some("\r");
         for kind in ["keyDown", "keyUp"] {
             let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
-            if kind == "keyDown" && !text.is_empty() {
+            if kind == "keyDown"
+                && let Some(text) = text
+            {
                 event["text"] = json!(text);
             }
             self.call("Input.dispatchKeyEvent", &event)?;

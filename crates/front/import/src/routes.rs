@@ -585,8 +585,9 @@ pub(crate) mod tests {
             [
                 row("/*.jsp", ""),
                 row("/app", "/*.jsp"),
-                // The prefix above it is earlier and covers it.
+                // `/*.jsp` and `/app` are more specific than it in any case.
                 row("/", ""),
+                // `/app` covers `/app/x`, and `/` covers `/never`, so these are not written.
             ]
         );
     }

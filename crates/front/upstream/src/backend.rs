@@ -600,7 +600,6 @@ impl Backend {
         self.figures.queued(worker, began.elapsed());
         match granted {
             Ok(Some(grant)) => Ok(grant),
-            // `None` does not happen: the sender lives as long as the queue.
             Ok(None) | Err(_) => Err(LeaseError::QueueTimeout { limit }),
         }
     }
@@ -643,8 +642,7 @@ impl Backend {
     /// closes it.
     pub(crate) fn restore(&self, mut conn: Box<Connection>, worker: usize, now: Instant) {
         if !conn.settle() || conn.is_for_tunnel() || self.is_outdated(&conn) {
-            // Dropping the connection closes it, and passes its permit on.
-            return;
+            return; // Dropping the connection closes it, and passes its permit on.
         }
         // One atomic load; the queue's lock is taken only if an exchange waits.
         if self.cap.is_awaited() {

@@ -256,6 +256,7 @@ impl From<Report> for StartFault {
     }
 }
 
+/// Makes the temporary directory of a space, which every user may enter: see [`Space::directory`].
 fn directory() -> io::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt as _;
     tempfile::Builder::new()

@@ -8,8 +8,8 @@ use crate::error::StreamFault;
 use crate::hpack::Pseudo;
 use crate::limits::Limits;
 
-/// Reads a block into `head`. `is_head`: the request was HEAD. Returns the length of the body that follows; `None` if
-/// it is not known.
+/// Reads a block into `head`. `ends`: no body follows. `is_head`: the request was HEAD. Returns the length of the body
+/// that follows; `None` if it is not known.
 pub(crate) fn read(
     block: &mut ReceivedBlock,
     ends: bool,
@@ -29,6 +29,7 @@ pub(crate) fn read(
         return Err(StreamFault::Pseudo);
     }
     let length = block.take_content_length()?;
+    // Responses to HEAD and 304 may say a length without a body; 1xx and 204 have none (RFC 9110, section 8.6).
     let is_bodiless =
         is_head || head.status == StatusCode::NO_CONTENT || head.status == StatusCode::NOT_MODIFIED;
     let has_no_length = is_interim || head.status == StatusCode::NO_CONTENT;

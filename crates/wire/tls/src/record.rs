@@ -393,8 +393,9 @@ fn append<E: NeedsRoom>(
     }
 }
 
-/// Errors of rustls that say that a buffer is too small.
+/// Errors of rustls, one of which says that a buffer is too small.
 trait NeedsRoom {
+    /// The size that is needed; an error if the fault is another one.
     fn needed(&self) -> Result<usize, TlsError>;
 }
 

@@ -87,7 +87,8 @@ impl FileOutput {
         Poll::Ready(Ok(len))
     }
 
-    /// Lets the kernel copy some bytes, or reads some if it cannot.
+    /// Lets the kernel copy some bytes, and returns how many. If it cannot, some are read into `copied`, and 0 is
+    /// returned.
     fn poll_send(&mut self, cx: &mut Context<'_>, stream: &Stream) -> Poll<io::Result<usize>> {
         let Some(fd) = &self.fd else {
             return Poll::Ready(Err(io::Error::other(FileOutputFault::Ended)));

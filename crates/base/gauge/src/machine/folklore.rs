@@ -11,7 +11,8 @@ impl Machine {
         let written = self.written();
         let mut checks = Vec::new();
         for (name, is_folklore, note) in LEGENDS {
-            // The last entry of a setting is the one that counts.
+            // What a file says is in effect again after the next start, so it comes first. Of several entries the last
+            // one counts.
             let value = match written.iter().rfind(|(key, _)| key == name) {
                 Some((_, value)) => Some(value.clone()),
                 None => self.sysctl(name),

@@ -171,7 +171,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         None => "$proxy_host",
     };
     let server_name = scope.find("server_name").map_or("", |it| it.word(0));
-    // The name that backends are called by if no other is known.
+    // By the keyword `backend` each backend gets its own name. A Unix socket has none.
     let fallback = || {
         if upstream.backends.iter().any(|it| it.url.contains("unix:")) {
             "localhost"

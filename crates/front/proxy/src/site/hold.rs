@@ -102,9 +102,9 @@ impl Upstream {
         self.config.hold.zip(self.hold.as_ref())
     }
 
-    /// Whether a request that no member may get waits for one: requests of this upstream do, no member takes new
-    /// sessions, and not all of them were stopped on purpose. `left_out` are those that the route leaves out; `tried`
-    /// are those that it stops, and those that have failed the request.
+    /// Whether a request that no member can get waits for one: the upstream has `hold`, no member takes new sessions,
+    /// and not all of them were stopped on purpose, since 503 is then wanted at once. `left_out` are those that the route
+    /// leaves out; `tried` are those that it stops, and those that have failed the request.
     pub(crate) fn holds(&self, left_out: LeftOut<'_>, tried: &[usize]) -> bool {
         let unusable = LeftOut {
             stopped: tried,

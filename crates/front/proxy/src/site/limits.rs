@@ -51,11 +51,12 @@ struct Ledger {
     quotas: Vec<Quota>,
 }
 
-/// Requests that a limit was asked about, which only the worker's thread changes.
+/// One worker's counts of requests, by what a limit answered. Only the worker's thread changes them.
 #[derive(Debug, Default)]
 struct LimitCounts {
     passed: Count,
     refused: Count,
+    /// Requests that a limit with `dry_run` would have refused.
     dry: Count,
 }
 

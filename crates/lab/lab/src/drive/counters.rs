@@ -203,7 +203,7 @@ impl<'a> Counters<'a> {
         Ok(reading)
     }
 
-    /// The bytes of disks of each server, if they are read.
+    /// The bytes that each server has read from disks and written to them so far. Empty unless the experiment asks.
     fn disks(&self) -> BTreeMap<String, u64> {
         if !self.reads_disks {
             return BTreeMap::new();

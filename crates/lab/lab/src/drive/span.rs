@@ -27,7 +27,7 @@ pub(super) struct MeasuredSpan {
     pub(super) traces: Traces,
     /// The number of actions that were done on servers.
     pub(super) acted: u64,
-    /// A change of level within the span: see `changed` of the facts about the machine.
+    /// The point at which CPU time per request, or else the rate, changed its level; `None`: neither did.
     pub(super) changed: Option<LevelChange>,
     /// The measures in each third of the span.
     pub(super) thirds: ThirdValues,
