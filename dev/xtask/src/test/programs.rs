@@ -213,7 +213,17 @@ const NEEDY: &[Needy] = &[
     ("gauge it", &[""], Need::Servers),
     ("gauge unit", &["strace::"], Need::Servers),
     ("lab it", &[""], Need::Servers),
+    // Configurations of thousands of directives, and a configuration for each directive that is known.
+    (
+        "import unit",
+        &["growth::twice", "planted::what_is_planted"],
+        Need::Time,
+    ),
     // Hundreds of simulated experiments.
-    ("lab unit", &["no_simulated_plan_shows"], Need::Time),
+    (
+        "lab unit",
+        &["no_simulated_plan_shows", "core_share::simulated"],
+        Need::Time,
+    ),
     ("tier it", &[""], Need::Servers),
 ];
