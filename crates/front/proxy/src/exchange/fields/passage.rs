@@ -280,10 +280,14 @@ impl Values<'_> {
             Placeholder::PathQuery => with_query(self.path, text),
             Placeholder::Rest => text.extend_from_slice(self.rest),
             Placeholder::RestQuery => with_query(self.rest, text),
-            Placeholder::TlsVersion
-            | Placeholder::TlsCipher
-            | Placeholder::TlsName
-            | Placeholder::TlsReused => text.extend_from_slice(self.of_tls(placeholder).as_bytes()),
+            Placeholder::TlsVersion => self.write_tls(|tls| tls.version.name(), text),
+            Placeholder::TlsCipher => self.write_tls(|tls| &tls.cipher, text),
+            Placeholder::TlsName => {
+                self.write_tls(|tls| tls.sni.as_deref().unwrap_or_default(), text);
+            }
+            Placeholder::TlsReused => {
+                self.write_tls(|tls| if tls.resumed { "r" } else { "." }, text);
+            }
             Placeholder::Count(which) => {
                 let count = self.worker.map(|worker| worker.live_count(which));
                 text.extend(count.into_iter().flat_map(|it| it.to_string().into_bytes()));
@@ -291,16 +295,10 @@ impl Values<'_> {
         }
     }
 
-    /// The value of a placeholder that is about the client's TLS.
-    fn of_tls(&self, placeholder: Placeholder) -> &str {
-        let Some(tls) = self.tls else { return "" };
-        match placeholder {
-            Placeholder::TlsVersion => tls.version.name(),
-            Placeholder::TlsCipher => &tls.cipher,
-            Placeholder::TlsName => tls.sni.as_deref().unwrap_or_default(),
-            Placeholder::TlsReused if tls.resumed => "r",
-            Placeholder::TlsReused => ".",
-            _ => "",
+    /// Writes a value of the client's TLS; nothing without TLS.
+    fn write_tls(&self, value: impl FnOnce(&Facts) -> &str, text: &mut Vec<u8>) {
+        if let Some(tls) = self.tls {
+            text.extend_from_slice(value(tls).as_bytes());
         }
     }
 
