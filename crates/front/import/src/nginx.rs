@@ -13,6 +13,7 @@ pub(crate) mod location;
 mod logs;
 mod maps;
 mod methods;
+mod names;
 mod nested;
 mod pages;
 mod referers;

@@ -5,8 +5,6 @@
 
 use std::borrow::Cow;
 
-use catamaran_config::is_route_host;
-
 use crate::condition::Port;
 use crate::directive::{Directive, close_all, drop_all, keep_all};
 use crate::expression::translated;
@@ -26,6 +24,7 @@ use crate::nginx::location::{
     self, LocationTargets, Scope, access, action, drop_needless, modifier, settings,
 };
 use crate::nginx::logs;
+use crate::nginx::names::{leave_nameless, nameless, names};
 use crate::nginx::nested;
 use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, only_sets, uses, with_value};
@@ -123,37 +122,6 @@ fn settle_claims(top: &[Directive], plan: &mut Plan, ledger: &mut Ledger) {
     }
 }
 
-/// The directive by which a server has the empty name, which is that of requests without `Host`.
-fn nameless(server: &Directive, inner: &[Directive]) -> Option<Id> {
-    let mut named = inner
-        .iter()
-        .filter(|it| it.name == "server_name")
-        .peekable();
-    if named.peek().is_none() {
-        return Some(server.id);
-    }
-    let empty = named.find(|it| it.words.iter().any(String::is_empty));
-    empty.map(|it| it.id)
-}
-
-/// Counts the empty name among those that no route can have, where another than the default server has it first.
-fn leave_nameless(plan: &mut Plan, ledger: &mut Ledger) {
-    for listener in 0..plan.listeners.len() {
-        let mut hosts = plan.hosts.iter_mut();
-        let first = hosts.find(|it| it.listeners.contains(&listener) && it.nameless.is_some());
-        let Some(host) = first.filter(|it| !it.default_on.contains(&listener)) else {
-            continue;
-        };
-        if let Some(id) = host.nameless {
-            ledger.note(
-                id,
-                "in nginx this server answers requests of HTTP/1.0 without `Host`",
-            );
-            host.unsayable.push(id);
-        }
-    }
-}
-
 /// Adds a listener on port 80 and a host without rules, as far as the plan has none, so that the file is valid.
 /// Requests of such a host go to the old server, or are answered 404.
 fn add_missing(plan: &mut Plan) {
@@ -238,7 +206,7 @@ impl ServerReader<'_, '_> {
         let with_constants = filled(server.inside(), &constants);
         let unnested = nested::unnested(&with_constants);
         let inner = unnested.as_deref().unwrap_or(&with_constants);
-        let (names, unsayable) = self.names(inner);
+        let (names, unsayable) = names(inner, self.expansion.ledger);
         if !vhosts.is_empty() && !names.iter().any(|it| vhosts.contains(it)) {
             let reason = "`--vhost` leaves its server out";
             self.expansion.ledger.dropped(server.id, reason);
@@ -296,38 +264,6 @@ impl ServerReader<'_, '_> {
                 .iter_mut()
                 .for_each(|it| it.settings.access = Access::Unsaid);
         }
-    }
-
-    /// The names of a server that routes can have, and the directives with names that they cannot.
-    fn names(&mut self, inner: &[Directive]) -> (Vec<String>, Vec<Id>) {
-        let (mut names, mut unsayable) = (Vec::new(), Vec::new());
-        for directive in inner.iter().filter(|it| it.name == "server_name") {
-            self.expansion.ledger.mapped(directive.id);
-            for word in &directive.words {
-                let word = word.to_ascii_lowercase();
-                let bare = word
-                    .strip_prefix("*.")
-                    .or_else(|| word.strip_prefix('.'))
-                    .unwrap_or(&word);
-                let wild = (word.len() != bare.len()).then(|| format!("*.{bare}"));
-                match word.as_str() {
-                    "" | "_" => {}
-                    _ if !is_route_host(wild.as_deref().unwrap_or(bare)) => {
-                        let text = format!("`{word}` is no host that a route can have");
-                        self.expansion.ledger.note(directive.id, text);
-                        unsayable.push(directive.id);
-                    }
-                    _ => {
-                        if !word.starts_with("*.") {
-                            names.push(bare.to_owned());
-                        }
-                        names.extend(wild);
-                    }
-                }
-            }
-        }
-        names.dedup();
-        (names, unsayable)
     }
 
     /// The rules of a server, in the order in which nginx decides.
