@@ -124,6 +124,26 @@ struct Entry {
     reason: String,
 }
 
+/// A reader of the source that enters what it reads into the ledger.
+pub(crate) trait LedgerKeeper {
+    fn ledger(&mut self) -> &mut Ledger;
+
+    /// Reads a server, or a place within it: directives that `read` handles count for it alone. It ends with `read`,
+    /// however that returns; otherwise later servers would ask its verdicts.
+    fn in_place<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.ledger().handled.push(HashSet::new());
+        let result = read(self);
+        self.ledger().handled.pop();
+        result
+    }
+}
+
+impl LedgerKeeper for Ledger {
+    fn ledger(&mut self) -> &mut Ledger {
+        self
+    }
+}
+
 /// All directives read, and the remarks on them.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -213,17 +233,6 @@ impl Ledger {
             reason: String::new(),
         });
         Id(self.entries.len() - 1)
-    }
-
-    /// Begins a server, or a place within it: directives that are handled from now on count for it, until
-    /// [`Self::end`].
-    pub(crate) fn begin(&mut self) {
-        self.handled.push(HashSet::new());
-    }
-
-    /// Ends the server or place that began last.
-    pub(crate) fn end(&mut self) {
-        self.handled.pop();
     }
 
     /// Whether a reader handled a directive, for the place that is being read or for the whole server. Reporting a

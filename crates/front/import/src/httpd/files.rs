@@ -14,7 +14,7 @@ use crate::httpd::fields;
 use crate::httpd::processing::{self, FileTreatment, has_alternatives, names_of, placed};
 use crate::httpd::section::skip_template;
 use crate::judge::PlaceUse;
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, LedgerKeeper as _};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Keys, Rule, Serve, SharedSettings, split};
 use crate::toml_text::{quoted, quoted_list};
@@ -434,20 +434,20 @@ fn directory_section(
     // A deeper directory begins with the settings of the one around it.
     let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
     let mut scope = outer.cloned().unwrap_or_default();
-    ledger.begin();
-    let converted = section_guards(section, names, ledger);
     let is_apart = match &own_path {
         Some(own) => !is_deeper && !is_above(own, path),
         None => is_elsewhere(section, path),
     };
     if is_apart {
-        ledger.end();
+        ledger.in_place(|ledger| section_guards(section, names, ledger));
         drop_rest(section, ledger);
         return Some(());
     }
-    scope.add(section, ledger);
-    let judged = SERVES.judge(section.inside(), ledger);
-    ledger.end();
+    let (converted, judged) = ledger.in_place(|ledger| {
+        let converted = section_guards(section, names, ledger);
+        scope.add(section, ledger);
+        (converted, SERVES.judge(section.inside(), ledger))
+    });
     // Only a deeper directory can be closed alone. Any other section decides about all that is served.
     let guards = match converted {
         Some(converted) if is_deeper || !judged.closes() => converted,
@@ -492,10 +492,10 @@ fn match_section(
     names: &mut NameSections,
     ledger: &mut Ledger,
 ) -> Option<()> {
-    ledger.begin();
-    let said = section_guards(section, names, ledger);
-    let judged = SERVES.judge(section.inside(), ledger);
-    ledger.end();
+    let (said, judged) = ledger.in_place(|ledger| {
+        let said = section_guards(section, names, ledger);
+        (said, SERVES.judge(section.inside(), ledger))
+    });
     drop_rest(section, ledger);
     let is_changed = section.inside().iter().any(is_of_responses) || changes_files(section);
     let is_open = !said?.closes() && !judged.closes() && !is_changed;
@@ -592,17 +592,17 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         ledger.mapped(section.id);
         return Some(());
     }
-    ledger.begin();
-    // Sections inside of this one would be about other names.
-    let guards = section_guards(section, &mut NameSections::default(), ledger);
     let mut changes_responses = false;
-    for directive in section.inside().iter().filter(|it| is_of_responses(it)) {
-        // The files are closed, so changes to their responses do not matter.
-        ledger.unmapped(directive.id, UNSAID);
-        changes_responses = true;
-    }
-    let judged = SERVES.judge(section.inside(), ledger);
-    ledger.end();
+    let (guards, judged) = ledger.in_place(|ledger| {
+        // Sections inside of this one would be about other names.
+        let guards = section_guards(section, &mut NameSections::default(), ledger);
+        for directive in section.inside().iter().filter(|it| is_of_responses(it)) {
+            // The files are closed, so changes to their responses do not matter.
+            ledger.unmapped(directive.id, UNSAID);
+            changes_responses = true;
+        }
+        (guards, SERVES.judge(section.inside(), ledger))
+    });
     let guards = guards?;
     drop_rest(section, ledger);
     let name = section.word(0);

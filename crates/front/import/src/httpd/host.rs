@@ -23,7 +23,7 @@ use crate::httpd::{
     access, fields, logs, pages, redirect, senders, slashes, tunnel, usual, variables,
 };
 use crate::judge::PlaceUse;
-use crate::ledger::{Ledger, Weight};
+use crate::ledger::{Ledger, LedgerKeeper, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::methods::guard_all;
 use crate::mod_jk::mounts::{self, Mount, join_prefixes};
@@ -129,6 +129,12 @@ pub(super) struct Reader<'a, 'e> {
     pub(super) unsaid: Vec<Vec<String>>,
 }
 
+impl LedgerKeeper for Reader<'_, '_> {
+    fn ledger(&mut self) -> &mut Ledger {
+        self.files.ledger
+    }
+}
+
 impl Reader<'_, '_> {
     /// Adds a listener if the source names none, and httpd's default limit on bodies.
     fn settle_listeners(&mut self) {
@@ -154,7 +160,17 @@ impl Reader<'_, '_> {
         inherited: &[Mount],
         wanted: &[String],
     ) -> Result<(), ImportError> {
-        self.files.ledger.begin();
+        self.in_place(|reader| reader.read_host(host, inner, inherited, wanted))
+    }
+
+    /// Reads the virtual host of [`Self::add_host`], as a place of its own.
+    fn read_host(
+        &mut self,
+        host: Option<&Directive>,
+        inner: &[Directive],
+        inherited: &[Mount],
+        wanted: &[String],
+    ) -> Result<(), ImportError> {
         let names = names(inner, self.files.ledger);
         let mut result = VirtualHost {
             place: host.map(|it| self.files.ledger.place(it.id).clone()),
@@ -166,7 +182,6 @@ impl Reader<'_, '_> {
             let directives = host.into_iter().chain(inner);
             let text = "`--vhost` leaves its virtual host out";
             drop_all(directives, text, self.files.ledger);
-            self.files.ledger.end();
             return Ok(());
         }
         result.listeners = match host {
@@ -198,7 +213,6 @@ impl Reader<'_, '_> {
         }
         self.unsaid.push(names.others);
         self.plan.hosts.push(result);
-        self.files.ledger.end();
         Ok(())
     }
 

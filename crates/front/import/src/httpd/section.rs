@@ -7,7 +7,7 @@ use crate::httpd::access::{self, Guards};
 use crate::httpd::variables::sets;
 use crate::httpd::{expressions, fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
-use crate::ledger::{Ledger, Place};
+use crate::ledger::{Ledger, LedgerKeeper as _, Place};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Fields, Plan, Rule, Settings, SharedSettings};
 use crate::toml_text::quoted;
@@ -142,21 +142,21 @@ impl SectionLayer {
         plan: &mut Plan,
         ledger: &mut Ledger,
     ) -> Self {
-        ledger.begin();
-        let mut layer = Self {
-            change: of_section(inner, ledger),
-            guards: guards(inner, ledger),
-            answer: answer(inner, plan, ledger),
-        };
-        // To find out what the rules do takes long, so it is done only if it matters.
-        let place_use = if judge::depends(inner, ledger) {
-            use_by(rules, matchers)
-        } else {
-            PlaceUse::default()
-        };
-        layer.guards.add(place_use.judge(inner, ledger));
-        ledger.end();
-        layer
+        ledger.in_place(|ledger| {
+            let mut layer = Self {
+                change: of_section(inner, ledger),
+                guards: guards(inner, ledger),
+                answer: answer(inner, plan, ledger),
+            };
+            // To find out what the rules do takes long, so it is done only if it matters.
+            let place_use = if judge::depends(inner, ledger) {
+                use_by(rules, matchers)
+            } else {
+                PlaceUse::default()
+            };
+            layer.guards.add(place_use.judge(inner, ledger));
+            layer
+        })
     }
 
     /// Whether the section changes no rule, for instance because it only forwards requests.
@@ -389,15 +389,16 @@ pub(crate) fn proxies<'d>(
     for section in sections.into_iter().filter(is_proxy) {
         ledger.mapped(section.id);
         let inner = section.inside();
-        ledger.begin();
-        let mut guards = guards(inner, ledger);
-        let settings = of_section(inner, ledger);
         let place_use = PlaceUse {
             forwards: true,
             ..PlaceUse::default()
         };
-        guards.add(place_use.judge(inner, ledger));
-        ledger.end();
+        let (guards, settings) = ledger.in_place(|ledger| {
+            let mut own = guards(inner, ledger);
+            let settings = of_section(inner, ledger);
+            own.add(place_use.judge(inner, ledger));
+            (own, settings)
+        });
         if matches!(section.words.last().map(String::as_str), Some("*" | ".*")) {
             all_guards.merge(guards);
             change.merge(&settings);

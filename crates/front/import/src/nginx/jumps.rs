@@ -7,7 +7,7 @@ use catamaran_config::foreign_answer;
 
 use crate::directive::Directive;
 use crate::judge::PlaceUse;
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, LedgerKeeper as _};
 use crate::nginx::answer::{TextType, answer, template};
 use crate::nginx::fields::response_fields;
 use crate::nginx::location::{Scope, judge};
@@ -137,14 +137,11 @@ impl<'d> ErrorJump<'d> {
 /// The action of a place with the fields of its responses; closed if something of the place is not known.
 fn with_fields<'d>(action: Action, scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Jump<'d> {
     let mut settings = Settings::default();
-    ledger.begin();
-    response_fields(scope, port, &mut settings, ledger);
-    let action = if closes(scope, ledger) {
-        Action::Closed
-    } else {
-        action
-    };
-    ledger.end();
+    let is_closed = ledger.in_place(|ledger| {
+        response_fields(scope, port, &mut settings, ledger);
+        closes(scope, ledger)
+    });
+    let action = if is_closed { Action::Closed } else { action };
     Jump::Action(action, settings.into())
 }
 

@@ -9,7 +9,7 @@ use crate::condition::Port;
 use crate::directive::{Directive, close_all, drop_all, keep_all};
 use crate::expression::translated;
 use crate::judge::PlaceUse;
-use crate::ledger::{Id, Ledger};
+use crate::ledger::{Id, Ledger, LedgerKeeper};
 use crate::matcher::{MERGED, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::answer::TextType;
@@ -199,6 +199,12 @@ struct Server<'s> {
     ports: &'s [Port],
 }
 
+impl LedgerKeeper for ServerReader<'_, '_> {
+    fn ledger(&mut self) -> &mut Ledger {
+        self.expansion.ledger
+    }
+}
+
 impl ServerReader<'_, '_> {
     /// Converts one `server` block into a virtual host.
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
@@ -212,16 +218,27 @@ impl ServerReader<'_, '_> {
             self.expansion.ledger.dropped(server.id, reason);
             return drop_all(inner, reason, self.expansion.ledger);
         }
-        self.expansion.ledger.begin();
-        self.expansion.ledger.mapped(server.id);
-        drop_needless(inner, self.expansion.ledger);
-        let mut host = VirtualHost {
+        let host = VirtualHost {
             place: Some(self.expansion.ledger.place(server.id).clone()),
             names,
             unsayable,
             nameless: nameless(server, inner),
             ..VirtualHost::default()
         };
+        self.in_place(|reader| reader.add_host(server, inner, &constants, host));
+    }
+
+    /// Adds the virtual host of a `server` block, with its listeners and rules. `inner` are the directives of the block
+    /// with the values of its `constants`.
+    fn add_host(
+        &mut self,
+        server: &Directive,
+        inner: &[Directive],
+        constants: &[(String, String)],
+        mut host: VirtualHost,
+    ) {
+        self.expansion.ledger.mapped(server.id);
+        drop_needless(inner, self.expansion.ledger);
         let listens = Listens {
             inner,
             outer: self.outer,
@@ -233,7 +250,7 @@ impl ServerReader<'_, '_> {
         let ports: Vec<Port> = listeners.map(|it| (it.port, it.tls.is_some())).collect();
         let others = inner.iter().filter(|it| it.name != "location");
         let plain: Vec<Directive> = others.cloned().collect();
-        let outer = filled(self.outer, &constants);
+        let outer = filled(self.outer, constants);
         host.rules = self.rules(Server {
             inner,
             plain: &plain,
@@ -250,7 +267,6 @@ impl ServerReader<'_, '_> {
             rules.for_each(|it| it.settings.access = Access::Unsaid);
         }
         self.plan.hosts.push(host);
-        self.expansion.ledger.end();
     }
 
     /// If `merge_slashes` is off and a rule names several slashes in a row, closes the server.
@@ -345,9 +361,7 @@ impl ServerReader<'_, '_> {
         );
         if !rules.is_empty() {
             let mut own = Settings::default();
-            ledger.begin();
-            response_fields(scope, server.port(), &mut own, ledger);
-            ledger.end();
+            ledger.in_place(|ledger| response_fields(scope, server.port(), &mut own, ledger));
             let shared = SharedSettings::from(own);
             rules.iter_mut().for_each(|it| it.settings = shared.clone());
         }
@@ -416,7 +430,7 @@ impl ServerReader<'_, '_> {
         found: LocationPaths<'_>,
         server: Server<'_>,
     ) -> Vec<Rule> {
-        let LocationPaths { matchers, path } = found;
+        let matchers = found.matchers;
         let inner = location.inside();
         self.expansion.ledger.mapped(location.id);
         drop_needless(inner, self.expansion.ledger);
@@ -432,8 +446,25 @@ impl ServerReader<'_, '_> {
         if let Some(rules) = self.jumped(location, scope, matchers, server) {
             return rules;
         }
-        let place = self.expansion.ledger.place(location.id).clone();
-        self.expansion.ledger.begin();
+        let rules =
+            self.in_place(|reader| reader.judged(scope, location.id, choices, found, server));
+        if rules.iter().all(Rule::is_closed) {
+            close_all([location], self.expansion.ledger);
+        }
+        rules
+    }
+
+    /// The rules of the location with this scope, which is judged.
+    fn judged(
+        &mut self,
+        scope: Scope<'_>,
+        location: Id,
+        choices: &Choices,
+        found: LocationPaths<'_>,
+        server: Server<'_>,
+    ) -> Vec<Rule> {
+        let LocationPaths { matchers, path } = found;
+        let place = self.expansion.ledger.place(location).clone();
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);
         limits::add(scope, &mut settled, self.plan, self.expansion.ledger);
@@ -474,9 +505,6 @@ impl ServerReader<'_, '_> {
             rules.extend(guarded(found, &rule, &conditions.limits));
         }
         self.admit(&mut rules, scope, is_left);
-        if rules.iter().all(Rule::is_closed) {
-            close_all([location], self.expansion.ledger);
-        }
         rules
     }
 
@@ -491,9 +519,7 @@ impl ServerReader<'_, '_> {
         let jump = ErrorJump::read(scope)?;
         let ledger = &mut *self.expansion.ledger;
         let target = jump.target(scope, server.inner, server.port(), ledger)?;
-        ledger.begin();
-        let closes = jumps::closes(scope, ledger);
-        ledger.end();
+        let closes = ledger.in_place(|ledger| jumps::closes(scope, ledger));
         jump.ids().iter().for_each(|it| ledger.mapped(*it));
         for directive in location.inside() {
             let text = "the location answers by `return` before it is asked";
@@ -526,7 +552,6 @@ impl ServerReader<'_, '_> {
         if is_left || judged.closes() {
             location::leave_guards(scope, ledger);
         }
-        ledger.end();
     }
 
     /// The keys for a block's error pages, each looked up once for the whole server.
@@ -658,7 +683,11 @@ impl ServerReader<'_, '_> {
             expression: None,
             upstreams: self.upstreams,
         };
-        self.expansion.ledger.begin();
+        self.in_place(|reader| reader.judged_whole(scope, server))
+    }
+
+    /// The rule of [`Self::whole`] with this scope, which is judged.
+    fn judged_whole(&mut self, scope: Scope<'_>, server: Server<'_>) -> Vec<Rule> {
         claim(scope, &[], server.choices, self.expansion.ledger);
         let mut settled = settings(scope, server.port(), self.expansion.ledger);
         settled.access = access(scope, self.expansion.ledger);

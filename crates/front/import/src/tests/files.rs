@@ -32,6 +32,22 @@ fn a_document_root_is_served_with_the_guards_of_its_directories() {
 }
 
 #[test]
+fn a_virtual_host_that_no_request_reaches_changes_nothing_for_later_ones() {
+    let dead = "<VirtualHost *:80>\nServerName dead.org\nDocumentRoot /srv\n</VirtualHost>\n";
+    let live = "<VirtualHost 10.0.0.1:80>\nServerName a.org\nDocumentRoot /srv\n<Directory /srv>\n\
+                AllowOverride None\nRequire all granted\nFallbackResource /index.html\n</Directory>\n</VirtualHost>\n";
+    let of = |hosts: &str| {
+        let conf = format!("Listen 10.0.0.1:80\n{hosts}");
+        let import = with_directories(&[("/httpd.conf", &conf), ("/srv/index.html", "")], None);
+        assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+        routes(&import)
+    };
+    let alone = of(live);
+    assert!(alone[0].contains("files = \"/srv\""), "{alone:?}");
+    assert_eq!(of(&format!("{dead}{live}")), alone);
+}
+
+#[test]
 fn files_have_the_charset_of_their_server() {
     let conf = "Listen 80\nDocumentRoot /srv\nAddDefaultCharset UTF-8\nAddCharset ISO-8859-2 .pl\n\
                 <Directory /srv>\nRequire all granted\n</Directory>\n";
