@@ -131,7 +131,7 @@ fn show_itself(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, led
         return;
     }
     let is_there = |it: &Directive| files.read(Path::new(it.word(0))).is_ok();
-    let name = name.filter(|it| is_name(it.word(0)));
+    let name = name.filter(|it| is_host_name(it.word(0)));
     let pair = certificate
         .zip(key)
         .filter(|(chain, key)| is_there(chain) && is_there(key));
@@ -181,10 +181,12 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
     };
     let named = match value.replace(['{', '}'], "").as_str() {
         "$host" | "$http_host" | "$host:$server_port" => return,
-        "$server_name" if is_name(server_name) => server_name,
-        "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => authority,
+        "$server_name" if is_host_name(server_name) => server_name,
+        "$proxy_host" if scope.upstreams.contains_key(authority) && is_host_name(authority) => {
+            authority
+        }
         "$proxy_host" => fallback(),
-        name if is_name(name) => value,
+        name if is_host_name(name) => value,
         // If clients could choose the host, they could choose which site of the application answers.
         _ => {
             if let Some(field) = field {
@@ -201,7 +203,7 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
 }
 
 /// Whether a text is a plain host name, of labels between dots.
-fn is_name(text: &str) -> bool {
+fn is_host_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     text.split('.')
         .all(|label| !label.is_empty() && label.bytes().all(is_plain))

@@ -11,7 +11,7 @@ use crate::directive::Directive;
 use crate::expression::{Expression, translated};
 use crate::nginx::maps;
 use crate::nginx::referers;
-use crate::nginx::variables::{braced, expand, fill, is_name, passed, placeholder};
+use crate::nginx::variables::{braced, expand, fill, is_variable_name, passed, placeholder};
 
 /// A variable that has one of a few values: that of the first test that holds, or else the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,7 +187,7 @@ pub(super) fn choices(inner: &[Directive], server: &[Directive], outer: &[Direct
 /// The name of a variable, if the word is a plain one. [`crate::nginx::variables::without_redefined`] has made sure
 /// that no other directive gives a value to the variable of a `map`.
 fn variable(word: &str) -> Option<&str> {
-    word.strip_prefix('$').filter(is_name)
+    word.strip_prefix('$').filter(is_variable_name)
 }
 
 /// Whether a directive is an `if` that does nothing but give variables values.
@@ -353,13 +353,13 @@ pub(super) fn tested_value(name: &str) -> Option<String> {
         "content_type" => return Some("header:Content-Type".to_owned()),
         _ => {}
     }
-    if let Some(field) = name.strip_prefix("http_").filter(is_name) {
+    if let Some(field) = name.strip_prefix("http_").filter(is_variable_name) {
         let field = field.replace('_', "-");
         return (!is_ruled_field(&field, true)).then(|| format!("header:{field}"));
     }
     let kinds = [("arg_", "query"), ("cookie_", "cookie")];
     kinds.iter().find_map(|(start, kind)| {
-        let value = name.strip_prefix(start).filter(is_name)?;
+        let value = name.strip_prefix(start).filter(is_variable_name)?;
         Some(format!("{kind}:{value}"))
     })
 }

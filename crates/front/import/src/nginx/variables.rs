@@ -48,24 +48,26 @@ pub(super) fn of_front(name: &str) -> Option<String> {
 pub(super) fn of_response(name: &str) -> Option<String> {
     let field = ["upstream_http_", "sent_http_"]
         .iter()
-        .find_map(|it| name.strip_prefix(it).filter(is_name));
+        .find_map(|it| name.strip_prefix(it).filter(is_variable_name));
     if let Some(field) = field {
         return Some(format!("{{response:{}}}", field.replace('_', "-")));
     }
-    let cookie = name.strip_prefix("upstream_cookie_").filter(is_name)?;
+    let cookie = name
+        .strip_prefix("upstream_cookie_")
+        .filter(is_variable_name)?;
     Some(format!("{{response_cookie:{cookie}}}"))
 }
 
 /// The placeholder for a variable that is named for a field, a parameter or a cookie.
 fn named(name: &str) -> Option<String> {
-    if let Some(field) = name.strip_prefix("http_").filter(is_name) {
+    if let Some(field) = name.strip_prefix("http_").filter(is_variable_name) {
         let field = field.replace('_', "-");
         // The front sets these fields itself.
         return (!is_ruled_field(&field, true)).then(|| format!("{{header:{field}}}"));
     }
     let kinds = [("arg_", "query"), ("cookie_", "cookie")];
     kinds.iter().find_map(|(start, kind)| {
-        let value = name.strip_prefix(start).filter(is_name)?;
+        let value = name.strip_prefix(start).filter(is_variable_name)?;
         Some(format!("{{{kind}:{value}}}"))
     })
 }
@@ -124,7 +126,7 @@ fn collect_givers<'d>(
 }
 
 /// Whether a text is a plain name of a variable, or a later part of one.
-pub(super) fn is_name(text: &&str) -> bool {
+pub(super) fn is_variable_name(text: &&str) -> bool {
     let mut bytes = text.bytes();
     !text.is_empty() && bytes.all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
