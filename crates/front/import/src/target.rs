@@ -89,6 +89,14 @@ impl Target {
     }
 }
 
+/// Whether the key `host` of an upstream takes this for a keyword, and for no host.
+pub(crate) fn is_host_keyword(text: &str) -> bool {
+    matches!(text, "client" | OWN_HOST)
+}
+
+/// Value of `host` that gives each backend its own name as `Host`.
+pub(crate) const OWN_HOST: &str = "backend";
+
 #[cfg(test)]
 mod tests {
     use super::*;

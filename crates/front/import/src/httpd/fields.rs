@@ -8,6 +8,7 @@ use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
 use crate::plan::{Fields, Settings};
+use crate::target::{OWN_HOST, is_host_keyword};
 use crate::toml_text::quoted;
 
 /// Settings for header fields, bodies and client certificates of a host or a section. `tls` says whether its clients
@@ -75,10 +76,9 @@ fn is_host(directive: &Directive) -> bool {
 fn sent_host(directive: &Directive, ledger: &mut Ledger) -> String {
     let is_sign = |it: char| it.is_ascii_alphanumeric() || "-.:".contains(it);
     match &directive.words[..] {
-        // The key `host` has a meaning of its own for `client` and `backend`.
         [operation, _, host]
             if operation.eq_ignore_ascii_case("set")
-                && !matches!(host.as_str(), "client" | OWN_HOST)
+                && !is_host_keyword(host)
                 && host.chars().all(is_sign) =>
         {
             ledger.mapped(directive.id);
@@ -237,6 +237,3 @@ fn is_token_byte(byte: u8) -> bool {
 /// Values of `of_request`: whether a field is one of requests.
 const OF_REQUEST: bool = true;
 const OF_RESPONSE: bool = false;
-
-/// Value of `host` that gives each backend its own name as `Host`.
-pub(crate) const OWN_HOST: &str = "backend";

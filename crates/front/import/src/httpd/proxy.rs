@@ -6,13 +6,12 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::expression::{Expression, literal, translated};
 use crate::httpd::expressions::{self, PathSet};
-use crate::httpd::fields::OWN_HOST;
 use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
 use crate::plan::{Action, Backend, Keys, Plan, Rule, Upstream};
-use crate::target::Target;
+use crate::target::{OWN_HOST, Target};
 use crate::toml_text::{quoted, quoted_list};
 
 /// The balancers of a server by name, and settings for calling its backends.

@@ -10,6 +10,7 @@ use crate::judge::{self, PlaceUse};
 use crate::ledger::{Ledger, LedgerKeeper as _, Place};
 use crate::matcher::{Common, Matcher};
 use crate::plan::{Access, Action, Fields, Plan, Rule, Settings, SharedSettings};
+use crate::target::OWN_HOST;
 use crate::toml_text::quoted;
 
 /// Applies a section to the rules for its paths, and reports it. If the paths cannot be expressed exactly, only what is
@@ -86,7 +87,7 @@ fn vague(settings: &SharedSettings) -> SharedSettings {
     let mut applicable = Settings::default();
     // Clients cannot choose the backend's own name either.
     if settings.sent_host.is_some() {
-        applicable.sent_host = Some(fields::OWN_HOST.to_owned());
+        applicable.sent_host = Some(OWN_HOST.to_owned());
     }
     let fields = &mut applicable.request_fields;
     fields.take_all(&settings.request_fields);
@@ -117,7 +118,7 @@ pub(crate) fn call_by_host(rules: &mut [Rule], plan: &mut Plan) {
         // A Unix socket has no host.
         let has_socket = own.backends.iter().any(|it| it.url.contains("+unix:"));
         let host = match sent_host.as_str() {
-            fields::OWN_HOST if has_socket => "localhost",
+            OWN_HOST if has_socket => "localhost",
             other => other,
         };
         let mut with_host = own.clone();

@@ -8,6 +8,7 @@ use crate::ledger::Ledger;
 use crate::mod_jk::workers::{duration, number};
 use crate::nginx::location::Scope;
 use crate::plan::{Backend, Upstream};
+use crate::target::{OWN_HOST, is_host_keyword};
 use crate::toml_text::{quoted, quoted_list};
 
 /// Sets the keys of an upstream by which a location calls its backends; `authority` is that of the `proxy_pass`.
@@ -171,22 +172,21 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
         None => "$proxy_host",
     };
     let server_name = scope.find("server_name").map_or("", |it| it.word(0));
-    // By the keyword `backend` each backend gets its own name. A Unix socket has none.
+    let is_name = |text: &str| is_host_name(text) && !is_host_keyword(text);
+    // A Unix socket has no name of its own.
     let fallback = || {
         if upstream.backends.iter().any(|it| it.url.contains("unix:")) {
             "localhost"
         } else {
-            "backend"
+            OWN_HOST
         }
     };
     let named = match value.replace(['{', '}'], "").as_str() {
         "$host" | "$http_host" | "$host:$server_port" => return,
-        "$server_name" if is_host_name(server_name) => server_name,
-        "$proxy_host" if scope.upstreams.contains_key(authority) && is_host_name(authority) => {
-            authority
-        }
+        "$server_name" if is_name(server_name) => server_name,
+        "$proxy_host" if scope.upstreams.contains_key(authority) && is_name(authority) => authority,
         "$proxy_host" => fallback(),
-        name if is_host_name(name) => value,
+        name if is_name(name) => value,
         // If clients could choose the host, they could choose which site of the application answers.
         _ => {
             if let Some(field) = field {

@@ -380,6 +380,30 @@ fn fields_of_responses_are_added_to_those_that_are_there() {
 }
 
 #[test]
+fn a_host_that_is_called_as_a_keyword_does_not_let_clients_choose() {
+    let block = "upstream client { server t:80; }\n";
+    for (server, is_said) in [
+        ("location / { proxy_pass http://client; }", false),
+        (
+            "location / { proxy_set_header Host client; proxy_pass http://t:80; }",
+            true,
+        ),
+        (
+            "server_name client; location / { proxy_set_header Host $server_name; proxy_pass http://t:80; }",
+            true,
+        ),
+    ] {
+        let import = of_servers(&format!("{block}server {{ listen 80; {server} }}"), &[]);
+        assert!(
+            import.text.contains("host = \"backend\""),
+            "{}",
+            import.text
+        );
+        assert_eq!(import.risks() > 0, is_said, "{:?}", import.remarks);
+    }
+}
+
+#[test]
 fn the_status_page_has_the_counts_of_the_front() {
     let (routes, import) = of_server(
         "location = /status { stub_status; }\n\
