@@ -46,12 +46,7 @@ impl MethodGuard {
     pub(crate) fn before(&self, rules: Vec<Rule>, rest: Option<Rule>) -> Vec<Rule> {
         let mut guarded = Vec::with_capacity(rules.len() * 2);
         for mut rule in rules {
-            // The methods that both the rule and the guard name. A rule without methods is for all.
-            let mut common = rule.methods.clone();
-            common.retain(|method| self.methods.contains(method));
-            if rule.methods.is_empty() {
-                common.clone_from(&self.methods);
-            }
+            let common = common(&rule.methods, &self.methods);
             if self.is_for_others {
                 // The rule keeps these methods; `rest` answers all others.
                 if !common.is_empty() {
@@ -97,6 +92,25 @@ pub(crate) fn guard_all(rules: &mut Vec<Rule>, guards: &[MethodGuard]) {
         let rest = Some(guard.of_rest(Matcher::everything()));
         *rules = guard.before(std::mem::take(rules), rest);
     }
+}
+
+/// The methods that a rule for `methods` takes, without any for all of them, and that are among `names`.
+pub(crate) fn common(methods: &[String], names: &[String]) -> Vec<String> {
+    if methods.is_empty() {
+        return names.to_vec();
+    }
+    let of_names = names.iter().filter(|name| takes(methods, name));
+    let of_rule = methods.iter().filter(|method| takes(names, method));
+    let mut common: Vec<String> = of_names.chain(of_rule).cloned().collect();
+    common.sort();
+    common.dedup();
+    common
+}
+
+/// Whether one of these methods is this one; GET includes HEAD.
+pub(crate) fn takes(methods: &[String], method: &str) -> bool {
+    let mut names = methods.iter();
+    names.any(|name| name == method || (name == "GET" && method == "HEAD"))
 }
 
 fn is_method(text: &str) -> bool {

@@ -9,6 +9,7 @@ use crate::httpd::{expressions, fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
 use crate::ledger::{Ledger, LedgerKeeper as _, Place};
 use crate::matcher::{Common, Matcher};
+use crate::methods;
 use crate::plan::{Access, Action, Fields, Plan, Rule, Settings, SharedSettings};
 use crate::target::OWN_HOST;
 use crate::toml_text::quoted;
@@ -514,7 +515,8 @@ fn join_guards(settings: &mut Settings, ledger: &mut Ledger) {
     }
 }
 
-/// Divides a rule that lets in only some methods: into one for the methods that it names, and one for all others.
+/// Divides a rule that lets in only some methods: into one for the methods that it names, and one for all others. A
+/// rule for some methods stays one for these.
 fn by_methods(mut rule: Rule) -> Vec<Rule> {
     let Access::Methods { names, except } = &rule.settings.access else {
         return vec![rule];
@@ -524,12 +526,16 @@ fn by_methods(mut rule: Rule) -> Vec<Rule> {
     } else {
         (Access::Open, Access::Nobody)
     };
+    let common = methods::common(&rule.methods, names);
     let mut named = rule.clone();
-    named.methods.clone_from(names);
     named.settings.access = of_named;
-    // It comes after the other one, so it needs no methods.
-    rule.methods.clear();
+    // It comes after the other one, so it also may have the methods of that.
     rule.settings.access = of_others;
+    // Without methods it would be for all.
+    if common.is_empty() {
+        return vec![rule];
+    }
+    named.methods = common;
     vec![named, rule]
 }
 

@@ -421,6 +421,41 @@ fn limits_of_methods_are_routes_for_methods() {
 }
 
 #[test]
+fn a_section_by_methods_keeps_what_the_server_says_of_methods() {
+    let guard =
+        "RewriteEngine On\nRewriteCond %{REQUEST_METHOD} !^(GET|HEAD|POST)$\nRewriteRule ^ - [F]";
+    let upstream = |methods: &str| format!("path = \"/\"; methods = {methods}; upstream = \"t\"");
+    let refused = |methods: &str| format!("path = \"/\"; {methods}status = 403");
+    let both = "[\"GET\", \"POST\"]";
+    for (limit, expected) in [
+        (
+            "<Limit PUT>\nRequire all denied\n</Limit>",
+            vec![upstream(both), refused("methods = \"PUT\"; "), refused("")],
+        ),
+        (
+            "<Limit POST>\nRequire all denied\n</Limit>",
+            vec![
+                refused("methods = \"POST\"; "),
+                upstream("\"GET\""),
+                refused(""),
+            ],
+        ),
+        (
+            "AllowMethods GET DELETE",
+            vec![
+                upstream("\"GET\""),
+                refused("methods = \"POST\"; "),
+                refused("methods = \"DELETE\"; "),
+                refused(""),
+            ],
+        ),
+    ] {
+        let routes = routes_beside(&format!("{guard}\n<Location />\n{limit}\n</Location>"));
+        assert_eq!(routes, expected, "{limit}");
+    }
+}
+
+#[test]
 fn what_a_parameter_closes_is_closed_without_it() {
     let denied = |section: &str, name: &str| format!("<{section}>\nRequire all denied\n</{name}>");
     for (lines, closed) in [
