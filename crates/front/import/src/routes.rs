@@ -13,6 +13,7 @@ use catamaran_proxy::config::PathExpression;
 use crate::condition::Scheme;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::{Common, Matcher, Rank};
+use crate::methods::takes;
 use crate::plan::{Access, Action, Plan, Rule, Schemes, VirtualHost};
 
 /// A rule with the paths that its route excludes, because earlier rules decide about them.
@@ -318,8 +319,9 @@ fn with_schemes(rules: Vec<Rule>) -> Vec<Rule> {
     done
 }
 
-/// Divides rules for some methods or values into one for each scheme, if a later rule of the same rank has a scheme:
-/// among routes of one rank the front prefers one with a scheme to one with methods or tests.
+/// Divides rules for some methods or values into one for each scheme, if a later rule has a scheme, and the front would
+/// ask its route first for the same paths: among routes of one path, or with patterns of one rank, it prefers one with a
+/// scheme to one with methods or tests.
 fn parted(rules: Vec<Rule>) -> Vec<Rule> {
     let mut later = RankedMatchers::default();
     let mut done: Vec<Rule> = Vec::with_capacity(rules.len());
@@ -349,6 +351,9 @@ fn parted(rules: Vec<Rule>) -> Vec<Rule> {
 }
 
 /// The matchers of rules with a scheme, by their rank and their texts.
+///
+/// A path or suffix and a pattern of one rank may have paths in common. They need no comparison: the front asks routes
+/// with a path or suffix before those with a pattern, whatever schemes these have.
 #[derive(Default)]
 struct RankedMatchers(HashMap<Rank, BTreeMap<String, Matcher>>);
 
@@ -358,17 +363,22 @@ impl RankedMatchers {
         of_rank.insert(matcher.shown(), matcher.clone());
     }
 
-    /// Whether a matcher of the same rank has some of the same paths. Expressions keep their order, so they count as
-    /// apart.
+    /// Whether a matcher of the same rank and kind has some of the same paths. Expressions keep their order, so they
+    /// count as apart.
     fn meets(&self, matcher: &Matcher) -> bool {
         let Some(of_rank) = self.0.get(&matcher.rank()) else {
             return false;
         };
         match matcher {
             Matcher::Expression(_) => false,
-            Matcher::Pattern(_) => of_rank.values().any(|other| other.overlaps(matcher)),
-            // Two sets of another kind and of one rank have the same paths, or none in common.
-            _ => of_rank.contains_key(&matcher.shown()),
+            Matcher::Pattern(_) => {
+                let mut others = of_rank.values();
+                others.any(|it| matches!(it, Matcher::Pattern(_)) && it.overlaps(matcher))
+            }
+            // Two of these of one rank have the same paths, or none in common.
+            Matcher::Exact(_) | Matcher::Prefix(_) | Matcher::Suffix { .. } => {
+                of_rank.contains_key(&matcher.shown())
+            }
         }
     }
 }
@@ -390,15 +400,14 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
             }
         }
         let end = first_to_give_way(&rule, routes.iter().map(|route| &route.rule));
-        let covers = |&at: &usize| {
-            let before = &routes[at].rule;
-            let is_asked_before = at < end || before.matcher.is_expression();
-            is_asked_before
-                && takes_same_requests(before, &rule)
-                && before.matcher.covers(&rule.matcher)
+        let is_asked_before = |&at: &usize| at < end || routes[at].rule.matcher.is_expression();
+        let asked: Vec<usize> = earlier.iter().copied().filter(is_asked_before).collect();
+        let covers = |position: usize| {
+            take_same_requests(position, &asked, &routes, &rule)
+                && routes[asked[position]].rule.matcher.covers(&rule.matcher)
         };
         // No request reaches the rule.
-        if earlier.iter().any(covers) {
+        if (0..asked.len()).any(covers) {
             continue;
         }
         let exclude = exclusions(&rule, &earlier, &mut routes);
@@ -417,7 +426,7 @@ fn excluding(rules: Vec<Rule>) -> Vec<Route> {
 /// its paths.
 fn exclusions(rule: &Rule, earlier: &[usize], routes: &mut [Route]) -> BTreeSet<String> {
     let mut exclude = BTreeSet::new();
-    for &at in earlier {
+    for (position, &at) in earlier.iter().enumerate() {
         let before = &routes[at].rule.matcher;
         let is_outranked = rule.matcher.rank() >= before.rank();
         // The front asks expressions in their order, and before rules that are none, so an earlier expression needs no
@@ -427,7 +436,7 @@ fn exclusions(rule: &Rule, earlier: &[usize], routes: &mut [Route]) -> BTreeSet<
         }
         if rule.matcher.is_expression() && is_before_all(&routes[..at], before) {
             routes[at].before_regex = true;
-        } else if takes_same_requests(&routes[at].rule, rule) {
+        } else if take_same_requests(position, earlier, routes, rule) {
             exclude.extend(before.exclusion());
         }
     }
@@ -439,33 +448,37 @@ fn remove_answered_methods<'r>(rule: &mut Rule, earlier: impl Iterator<Item = &'
     for before in earlier {
         let has_scheme = before.scheme.is_none() || before.scheme == rule.scheme;
         if has_scheme && before.matcher == rule.matcher && takes_tests(before, rule) {
-            rule.methods.retain(|method| !takes_method(before, method));
+            rule.methods
+                .retain(|method| !takes(&before.methods, method));
         }
     }
 }
 
-/// Whether an earlier rule applies to all requests of a later one, apart from their paths.
-fn takes_same_requests(before: &Rule, later: &Rule) -> bool {
-    // An earlier rule for some methods does not apply to all requests of a rule for all methods.
-    let takes_methods = before.methods.is_empty()
-        || (!later.methods.is_empty()
-            && later
-                .methods
-                .iter()
-                .all(|method| takes_method(before, method)));
-    let takes_scheme = before.scheme.is_none() || before.scheme == later.scheme;
-    takes_methods && takes_scheme && takes_tests(before, later)
+/// Whether an earlier route, together with those for the same paths, applies to all requests of a later rule, apart from
+/// their paths. The route is that at `position` of `earlier`, which has indices of `routes`.
+fn take_same_requests(position: usize, earlier: &[usize], routes: &[Route], later: &Rule) -> bool {
+    let before = &routes[earlier[position]].rule;
+    let takes_others = |rule: &Rule| {
+        let takes_scheme = rule.scheme.is_none() || rule.scheme == later.scheme;
+        takes_scheme && takes_tests(rule, later)
+    };
+    if before.methods.is_empty() || !takes_others(before) {
+        return takes_others(before);
+    }
+    // Its methods may be divided among several routes.
+    let is_taken = |method: &String| {
+        let mut rules = earlier.iter().map(|&at| &routes[at].rule);
+        rules.any(|it| {
+            takes(&it.methods, method) && it.matcher == before.matcher && takes_others(it)
+        })
+    };
+    // Routes for some methods do not apply to all requests of a rule for all methods.
+    !later.methods.is_empty() && later.methods.iter().all(is_taken)
 }
 
 /// Whether a rule applies to all requests that pass the tests of another rule.
 fn takes_tests(rule: &Rule, other: &Rule) -> bool {
     rule.tests.iter().all(|test| other.tests.contains(test))
-}
-
-/// Whether a rule for some methods applies to this method; GET includes HEAD.
-fn takes_method(rule: &Rule, method: &str) -> bool {
-    let mut names = rule.methods.iter();
-    names.any(|name| name == method || (name == "GET" && method == "HEAD"))
 }
 
 /// Whether no earlier route is an expression that may match some of these paths: a route for them can then come before
@@ -572,16 +585,9 @@ pub(crate) mod tests {
             rule(Matcher::everything(), 204),
             rule(Matcher::prefix("/never"), 205),
         ]);
-        let shown: Vec<(String, String)> = routes
-            .iter()
-            .map(|it| {
-                let exclude: Vec<&str> = it.exclude.iter().map(String::as_str).collect();
-                (it.rule.matcher.shown(), exclude.join(" "))
-            })
-            .collect();
         let row = |path: &str, exclude: &str| (path.to_owned(), exclude.to_owned());
         assert_eq!(
-            shown,
+            shown(&routes),
             [
                 row("/*.jsp", ""),
                 row("/app", "/*.jsp"),
@@ -775,6 +781,98 @@ pub(crate) mod tests {
             let status = expected.map(|it| Action::Answer(200 + u16::try_from(it).unwrap()));
             prop_assert_eq!(found.map(|it| it.action.clone()), status);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_of_overlapping_paths_of_one_rank_decides(
+            limits in proptest::collection::vec((0..4_usize, 0..3_u8, 0..2_u8), 0..6),
+            paths in proptest::collection::vec("/[ab./]{2,6}", 20),
+            secure in any::<bool>(), passes in any::<bool>(),
+        ) {
+            let sets = [
+                Matcher::Suffix { path: "/a".to_owned(), suffix: ".b".to_owned() },
+                Matcher::pattern("/a/?.b"),
+                Matcher::prefix("/a.b"),
+                Matcher::pattern("/a?b/*"),
+            ];
+            prop_assert!(sets.iter().all(|it| it.rank() == sets[0].rank()));
+            // Each rule with a limit is followed by one for all other requests for its paths, as readers make them.
+            let with_rest = |&(set, scheme, test): &Limits| [(set, scheme, test), (set, 2, 2)];
+            let limits: Vec<Limits> = limits.iter().flat_map(with_rest).collect();
+            let rules: Vec<Rule> = limits.iter().zip(200..).map(|(&it, status)| limited(&sets, it, status)).collect();
+            let mut plan = Plan::default();
+            plan.listener("127.0.0.1:80", 80);
+            plan.claims_scheme = true;
+            plan.hosts.push(VirtualHost {
+                listeners: vec![0],
+                default_on: vec![0],
+                rules,
+                ..VirtualHost::default()
+            });
+            let form = Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[] };
+            let written = emit::write(&plan, &groups(&plan), form);
+            let config = catamaran_config::parse("t.toml", &written.text).unwrap().config;
+            let finder = RouteFinder::new(&config).unwrap();
+            for path in paths.iter().filter(|it| can_be_written(it)) {
+                let request = RouteRequest { host: Some("h"), path, listener: 0, secure, meets_conditions: passes };
+                let FoundRoute::Route(found) = finder.find(request) else {
+                    continue;
+                };
+                let status = match &config.routes[found].target {
+                    RouteTarget::Status(status) => status.as_u16(),
+                    _ => 0,
+                };
+                let decides = |&(set, scheme, test): &Limits| {
+                    let is_scheme = scheme == 2 || (scheme == 1) == secure;
+                    sets[set].has(path) && is_scheme && (test == 2 || passes)
+                };
+                let place = limits.iter().position(decides);
+                let expected = place.map_or(404, |it| 200 + u16::try_from(it).unwrap());
+                prop_assert_eq!(status, expected, "{} {} {}\n{}", path, secure, passes, written.text);
+            }
+        }
+    }
+
+    /// The texts of routes with what they exclude.
+    fn shown(routes: &[Route]) -> Vec<(String, String)> {
+        let text = |it: &Route| {
+            let exclude: Vec<&str> = it.exclude.iter().map(String::as_str).collect();
+            (it.rule.matcher.shown(), exclude.join(" "))
+        };
+        routes.iter().map(text).collect()
+    }
+
+    #[test]
+    fn methods_that_are_divided_among_rules_count_together() {
+        let of = |matcher: &Matcher, methods: &[&str], status: u16| {
+            let mut rule = rule(matcher.clone(), status);
+            rule.methods = methods.iter().map(|it| (*it).to_owned()).collect();
+            rule
+        };
+        let (app, pages) = (Matcher::prefix("/app"), Matcher::pattern("/*.x"));
+        let both = ["GET", "POST"];
+        let row = |path: &str, exclude: &str| (path.to_owned(), exclude.to_owned());
+        // The first two answer both methods, so nothing below `/app` reaches the third.
+        let below = Matcher::prefix("/app/x");
+        let routes = excluding(vec![
+            of(&app, &["GET"], 201),
+            of(&app, &["POST"], 202),
+            of(&below, &both, 203),
+            of(&below, &["PUT"], 204),
+        ]);
+        assert_eq!(
+            shown(&routes),
+            [row("/app", ""), row("/app", ""), row("/app/x", "")]
+        );
+        assert_eq!(routes[2].rule.methods, ["PUT"]);
+        let routes = excluding(vec![
+            of(&pages, &["GET"], 201),
+            of(&pages, &both, 202),
+            of(&app, &both, 203),
+        ]);
+        let expected = [row("/*.x", ""), row("/*.x", ""), row("/app", "/*.x")];
+        assert_eq!(shown(&routes), expected);
     }
 
     #[test]
