@@ -439,11 +439,11 @@ impl<'a> Writer<'a> {
                 self.kept += 1;
                 self.line("upstream", &quoted(KEPT));
             }
-            Action::Answer(status) => return self.line("status", &status.to_string()),
+            Action::Answer(status) => self.line("status", &status.to_string()),
             Action::Text(answer) => {
                 self.line("status", &answer.status.to_string());
                 self.line("text", &quoted(&answer.text));
-                return self.line("text_type", &quoted(&answer.media_type));
+                self.line("text_type", &quoted(&answer.media_type));
             }
             Action::Redirect { to, status } => {
                 self.line("redirect", &quoted(to));
@@ -460,8 +460,7 @@ impl<'a> Writer<'a> {
         if asks_limits(action) && !limits.is_empty() {
             self.line("limits", &quoted_list(limits));
         }
-        // A source redirects before it asks its access rules.
-        if !matches!(action, Action::Redirect { .. })
+        if asks_access(action)
             && let Access::Networks { allow, deny } = &rule.settings.access
         {
             if !allow.is_empty() {
@@ -471,9 +470,10 @@ impl<'a> Writer<'a> {
                 self.line("deny", &quoted_list(deny));
             }
         }
-        // The old server asks for certificates of clients for its own files, so the route must, too. For a route with
-        // an upstream, `route_keys` has written the key.
+        // The source asks for certificates of clients before it answers anything itself, so the route must, too. For a
+        // route with an upstream, `route_keys` has written the key; what is refused needs no certificate.
         if action.upstream().is_none()
+            && !matches!(action, Action::Answer(400..))
             && let Some(value) = rule.settings.keys.get("client_certificate")
             && *value != quoted("off")
         {
@@ -551,10 +551,19 @@ fn from_comment(place: Option<&Place>) -> String {
     format!(" # from {}", comment(&place.to_string()))
 }
 
-/// Whether requests of this action count for limits. The source redirects, and sends texts, before it asks its
-/// limits.
+/// Whether requests of this action count for limits, which the old server has for what it keeps.
 fn asks_limits(action: &Action) -> bool {
-    matches!(action, Action::Forward { .. } | Action::Serve(_))
+    asks_access(action) && !matches!(action, Action::Files | Action::Closed)
+}
+
+/// Whether the source asks its access rules and limits before this action: it redirects, and answers by `return`,
+/// before.
+fn asks_access(action: &Action) -> bool {
+    match action {
+        Action::Forward { .. } | Action::Serve(_) | Action::Files | Action::Closed => true,
+        Action::Text(answer) => answer.is_guarded,
+        Action::Answer(_) | Action::Redirect { .. } => false,
+    }
 }
 
 /// The name of a listener: `port-PORT`, with a number if other listeners have the same port.

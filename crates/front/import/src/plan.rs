@@ -175,6 +175,8 @@ pub(crate) struct AnswerText {
     /// The text, with placeholders of the front.
     pub(crate) text: String,
     pub(crate) media_type: String,
+    /// Whether access rules and limits are asked before it is sent. nginx answers `return` before it asks them.
+    pub(crate) is_guarded: bool,
 }
 
 /// A directory from which the front serves files.

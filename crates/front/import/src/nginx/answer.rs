@@ -92,6 +92,7 @@ fn text_answer(status: u16, text: &str, media_type: &str) -> Option<AnswerText> 
         status,
         text: filled,
         media_type: media_type.to_owned(),
+        is_guarded: false,
     })
 }
 

@@ -108,7 +108,9 @@ pub(crate) fn action(
     if let Some(directive) = scope.own("stub_status") {
         ledger.mapped(directive.id);
         targets.plan.has_status = true;
-        return status_page(directive, scope, ledger);
+        let text = "`Reading` is 0 here, and such connections count as waiting; the status page of [admin] says more";
+        ledger.note(directive.id, text);
+        return status_page();
     }
     if let Some(directive) = scope.own("proxy_pass") {
         return pass(directive, scope, matcher, path, targets, ledger);
@@ -116,21 +118,13 @@ pub(crate) fn action(
     serve(scope, matcher, path, targets.named, targets.files, ledger)
 }
 
-/// The action of a `stub_status`: a text, or 404 if the source has guards or limits there, which a route with a text
-/// does not ask.
-fn status_page(directive: &Directive, scope: Scope<'_>, ledger: &mut Ledger) -> Action {
-    let guards = ["allow", "deny", "limit_req", "limit_conn"];
-    if guards.iter().any(|name| scope.find(name).is_some()) {
-        let text = "the front has a status page in [admin], on loopback; this path has no route";
-        ledger.note(directive.id, text);
-        return Action::Answer(404);
-    }
-    let text = "`Reading` is 0 here, and such connections count as waiting; the status page of [admin] says more";
-    ledger.note(directive.id, text);
+/// The action of a `stub_status`. It is a content handler: nginx asks all guards and limits before it.
+fn status_page() -> Action {
     Action::Text(Box::new(AnswerText {
         status: 200,
         text: STATUS.to_owned(),
         media_type: "text/plain".to_owned(),
+        is_guarded: true,
     }))
 }
 

@@ -420,13 +420,45 @@ fn the_status_page_has_the_counts_of_the_front() {
     let has_count = |it: &&String| it.contains("X-Active = \"{connections_open}\"");
     assert_eq!(routes.iter().filter(has_count).count(), 1, "{routes:?}");
     assert!(catamaran_config::parse("c.toml", &import.text).is_ok());
-    // A text is sent before addresses are asked.
-    for guard in ["allow 127.0.0.1; deny all;", "deny all;", "auth_basic x;"] {
-        let (guarded, _) = of_server(
-            &format!("location = /status {{ stub_status; {guard} }}"),
-            &[],
+}
+
+#[test]
+fn the_status_page_has_the_guards_of_its_location() {
+    let of = |guard: &str, server: &str| {
+        let zone = "limit_req_zone $binary_remote_addr zone=z:1m rate=5r/s;";
+        let servers = format!(
+            "{zone}\nserver {{ listen 80; {server} location = /status {{ stub_status; {guard} }} }}"
         );
-        assert!(!guarded.concat().contains("text ="), "{guard}: {guarded:?}");
+        let import = of_servers(&servers, &[]);
+        assert!(
+            catamaran_config::parse("c.toml", &import.text).is_ok(),
+            "{}",
+            import.text
+        );
+        routes(&import)[0].clone()
+    };
+    for (guard, key) in [
+        ("allow 127.0.0.1; deny all;", "allow = \"127.0.0.1\""),
+        ("deny 10.0.0.1;", "deny = \"10.0.0.1\""),
+        ("limit_req zone=z;", "limits = "),
+        ("auth_basic off; satisfy all;", "text = "),
+    ] {
+        for route in [of(guard, ""), of("", guard)] {
+            assert!(route.contains("text = \"Active"), "{guard}: {route}");
+            assert!(route.contains(key), "{guard}: {route}");
+        }
+    }
+    for guard in [
+        "deny all;",
+        "auth_basic x;",
+        "auth_request /auth;",
+        "satisfy any; allow 127.0.0.1; deny all;",
+        "secure_link $arg_x;",
+        "access_by_lua x;",
+    ] {
+        for route in [of(guard, ""), of("", guard)] {
+            assert!(!route.contains("text = "), "{guard}: {route}");
+        }
     }
 }
 
