@@ -471,9 +471,9 @@ impl<'a> Writer<'a> {
             }
         }
         // The source asks for certificates of clients before it answers anything itself, so the route must, too. For a
-        // route with an upstream, `route_keys` has written the key; what is refused needs no certificate.
+        // route with an upstream, `route_keys` has written the key; what is refused or redirected needs none.
         if action.upstream().is_none()
-            && !matches!(action, Action::Answer(400..))
+            && !matches!(action, Action::Answer(400..) | Action::Redirect { .. })
             && let Some(value) = rule.settings.keys.get("client_certificate")
             && *value != quoted("off")
         {

@@ -10,7 +10,7 @@ use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger, LedgerKeeper as _};
 use crate::nginx::answer::{TextType, answer, template};
 use crate::nginx::fields::response_fields;
-use crate::nginx::location::{Scope, judge};
+use crate::nginx::location::{Scope, claim_idle, judge};
 use crate::nginx::pages;
 use crate::nginx::rewrite::redirect_of_all;
 use crate::plan::{Action, Settings, SharedSettings, redirect_status};
@@ -145,10 +145,13 @@ fn with_fields<'d>(action: Action, scope: Scope<'_>, port: u16, ledger: &mut Led
     Jump::Action(action, settings.into())
 }
 
-/// Whether a place has a directive that is not known: what is known does nothing before a `return`.
+/// Whether a place has a directive that may refuse requests before a `return`, or one that is not known.
 pub(super) fn closes(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
+    claim_idle(scope, ledger);
     for directive in scope.blocks.iter().copied().flatten() {
-        if foreign_answer("nginx", &directive.name).is_some() {
+        let name = directive.name.as_str();
+        let is_asked_before = BEFORE_RETURN.contains(&name);
+        if foreign_answer("nginx", name).is_some() && !is_asked_before {
             ledger.handle(directive.id);
         }
     }
@@ -173,6 +176,10 @@ fn only_answers(own: &[Directive]) -> bool {
     let has = |names: &[&str]| own.iter().any(|it| names.contains(&it.name.as_str()));
     !has(&ASKS) && (!has(&["rewrite"]) || redirect_of_all(own).is_some())
 }
+
+/// Directives by which nginx refuses requests before its rewrite phase. For `ssl_verify_client` the rules ask for a
+/// certificate.
+const BEFORE_RETURN: [&str; 2] = ["ssl_reject_handshake", "ssl_ocsp"];
 
 /// Directives that are asked before or instead of a `return`, or make its page one of several.
 const ASKS: [&str; 7] = [

@@ -465,7 +465,7 @@ pub(crate) fn judge(scope: Scope<'_>, place_use: PlaceUse, ledger: &mut Ledger) 
 }
 
 /// Marks directives whose value changes nothing as mapped, so that they do not close their place.
-fn claim_idle(scope: Scope<'_>, ledger: &mut Ledger) {
+pub(super) fn claim_idle(scope: Scope<'_>, ledger: &mut Ledger) {
     for (name, harmless) in IDLE {
         if let Some(directive) = scope.find(name).filter(|it| it.word(0) == *harmless) {
             ledger.mapped(directive.id);
@@ -491,12 +491,7 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
     let mut settings = Settings::default();
     response_fields(scope, port, &mut settings, ledger);
     request_fields(scope, port, &mut settings, ledger);
-    let verify = scope.find("ssl_verify_client");
-    if let Some(directive) = verify.filter(|it| it.word(0) == "on") {
-        let keys = &mut settings.keys;
-        keys.insert("client_certificate".to_owned(), quoted("required"));
-        ledger.mapped(directive.id);
-    }
+    settings.keys.extend(certificate_key(scope, ledger));
     settings
         .keys
         .extend(compress::of_nginx(|name| scope.find(name), ledger));
@@ -520,6 +515,14 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
         ledger.mapped(directive.id);
     }
     settings
+}
+
+/// The key by which a route asks clients for a certificate, with its value, if nginx does so here. Marks the directive.
+pub(super) fn certificate_key(scope: Scope<'_>, ledger: &mut Ledger) -> Option<(String, String)> {
+    let verify = scope.find("ssl_verify_client");
+    let directive = verify.filter(|it| it.word(0) == "on")?;
+    ledger.mapped(directive.id);
+    Some(("client_certificate".to_owned(), quoted("required")))
 }
 
 /// The modifier of a location, empty for a prefix, and its path or expression. `None` if it has no or too many words.

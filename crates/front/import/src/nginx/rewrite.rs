@@ -23,7 +23,7 @@ pub(super) fn of_server(
     ledger: &mut Ledger,
 ) -> (Vec<Rule>, OrderedGuards) {
     let (mut rules, mut among) = (Vec::new(), OrderedGuards::default());
-    for directive in directives {
+    for (index, directive) in directives.iter().enumerate() {
         match directive.name.as_str() {
             "return" | "rewrite" => {
                 for (tests, version) in versions(directive, choices) {
@@ -44,12 +44,35 @@ pub(super) fn of_server(
         }
         // The guards so far stand above the new rules.
         among.above.resize(rules.len(), among.guards.len());
-        // Nothing after it is reached.
-        if directive.name == "return" {
+        if is_last(directive) {
+            drop_behind(directive, &directives[index + 1..], ledger);
             break;
         }
     }
     (rules, among)
+}
+
+/// Drops the directives of the rewrite module behind a server's `return`, which are never executed. What stands behind a
+/// `break` is left to the judge, which closes the locations because of that.
+fn drop_behind(last: &Directive, behind: &[Directive], ledger: &mut Ledger) {
+    if last.name != "return" {
+        return;
+    }
+    let is_of_module = |it: &&Directive| {
+        matches!(
+            it.name.as_str(),
+            "return" | "rewrite" | "break" | "if" | "set"
+        )
+    };
+    for directive in behind.iter().filter(is_of_module) {
+        let text = "it stands behind a `return`, which answers before it is asked";
+        drop_all([directive], text, ledger);
+    }
+}
+
+/// Whether nginx executes no directive of the rewrite module behind this one.
+fn is_last(directive: &Directive) -> bool {
+    matches!(directive.name.as_str(), "return" | "break")
 }
 
 /// The rules of an `if` in a location that tests only the scheme and only returns. There are none if its condition

@@ -21,7 +21,8 @@ use crate::nginx::jumps::{self, ErrorJump, Jump};
 use crate::nginx::limits;
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, access, action, drop_needless, modifier, settings,
+    self, LocationTargets, Scope, access, action, certificate_key, drop_needless, modifier,
+    settings,
 };
 use crate::nginx::logs;
 use crate::nginx::names::{leave_nameless, nameless, names};
@@ -344,6 +345,7 @@ impl ServerReader<'_, '_> {
     }
 
     /// The rules of a server that precede its locations, with the fields that it adds to its answers, and its guards.
+    /// They are closed if the server has a directive that may refuse requests before it executes them.
     fn before_locations(&mut self, server: Server<'_>) -> (Vec<Rule>, OrderedGuards) {
         let scope = Scope {
             blocks: &[server.plain, server.outer],
@@ -361,7 +363,13 @@ impl ServerReader<'_, '_> {
         );
         if !rules.is_empty() {
             let mut own = Settings::default();
-            ledger.in_place(|ledger| response_fields(scope, server.port(), &mut own, ledger));
+            ledger.in_place(|ledger| {
+                response_fields(scope, server.port(), &mut own, ledger);
+                own.keys.extend(certificate_key(scope, ledger));
+                if jumps::closes(scope, ledger) {
+                    own.access = Access::Unsaid;
+                }
+            });
             let shared = SharedSettings::from(own);
             rules.iter_mut().for_each(|it| it.settings = shared.clone());
         }

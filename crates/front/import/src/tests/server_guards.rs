@@ -83,6 +83,84 @@ fn rules_above_a_guard_answer_before_it() {
 }
 
 #[test]
+fn a_return_of_a_server_answers_before_guards_behind_it_and_loses_none_of_its_locations() {
+    let guards = "if ($http_a) { return 403; } allow 10.0.0.1; deny all; auth_basic x;";
+    let location = format!("location /app/ {{ allow 10.0.0.2; deny all; {PASS} }}");
+    // nginx executes `return` in its rewrite phase, before it asks addresses.
+    let (routes, import) = of_server(
+        &format!("return 301 https://a.org/; {guards} {location}"),
+        &[],
+    );
+    assert_eq!(
+        routes,
+        ["path = \"/\"; redirect = \"https://a.org/\"; status = 301"]
+    );
+    let condition = import.directives.iter().find(|it| it.name == "if");
+    assert_eq!(condition.map(|it| it.fate), Some(Fate::Dropped));
+    // What stands above the `return` is asked, and a `return` of an `if` leaves the rest.
+    let (routes, _) = of_server(
+        &format!(
+            "if ($http_a) {{ return 403; }} if ($http_b) {{ return 410; }} deny all; {location}"
+        ),
+        &[],
+    );
+    let of_location = |it: &String| it.contains("upstream = \"t\"; allow = \"10.0.0.2\"");
+    assert!(routes.iter().any(of_location), "{routes:?}");
+    assert_eq!(
+        routes.last().map(String::as_str),
+        Some("path = \"/\"; status = 403")
+    );
+    // A `break` ends the phase: what stands behind it answers nothing.
+    let (routes, import) = of_server(&format!("break; return 200 text; {location}"), &[]);
+    assert!(!routes.concat().contains("text"), "{routes:?}");
+    assert!(!routes.concat().contains("upstream"), "{routes:?}");
+    assert!(import.risks() > 0);
+}
+
+#[test]
+fn what_refuses_before_a_return_of_the_server_is_not_lost() {
+    let tls =
+        "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c; ssl_client_certificate /c;";
+    let files = |server: &str| {
+        let conf = format!("events {{\n}}\nhttp {{\nserver {{ {tls} {server} }}\n}}");
+        let import = with_directories(&[("/nginx.conf", &conf), ("/c", "")], None);
+        routes(&import)
+    };
+    let text = "status = 200; text = \"ok\"; text_type = \"text/plain\"";
+    for (server, expected) in [
+        ("return 200 ok;", text.to_owned()),
+        (
+            "ssl_verify_client on; return 200 ok;",
+            format!("{text}; client_certificate = \"required\""),
+        ),
+        (
+            "ssl_verify_client on; location / { return 200 ok; }",
+            format!("{text}; client_certificate = \"required\""),
+        ),
+        (
+            "ssl_verify_client on; return 403;",
+            "status = 403".to_owned(),
+        ),
+        (
+            "ssl_reject_handshake on; return 200 ok;",
+            "status = 403".to_owned(),
+        ),
+        ("ssl_ocsp on; return 200 ok;", "status = 403".to_owned()),
+        ("ssl_ocsp off; return 200 ok;", text.to_owned()),
+        (
+            "rewrite_by_lua x; return 200 ok;",
+            "status = 403".to_owned(),
+        ),
+    ] {
+        assert_eq!(
+            files(server),
+            [format!("path = \"/\"; {expected}")],
+            "{server}"
+        );
+    }
+}
+
+#[test]
 fn tests_that_no_route_can_have_close_their_place_and_are_not_shown() {
     let entries =
         |count: usize| -> String { (0..count).map(|it| format!("sekret{it} 1; ")).collect() };
