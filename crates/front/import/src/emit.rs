@@ -212,10 +212,7 @@ impl<'a> Writer<'a> {
         self.line("address", &quoted(&listener.address));
         self.line("tls", &quoted(&name));
         self.keys(&listener.keys);
-        if !tls.keys.is_empty() {
-            let _ = writeln!(self.out, "\n[tls.{name}]");
-            self.keys(&tls.keys);
-        }
+        self.table(&format!("tls.{name}"), &tls.settings.keys());
         for (chain, key) in &tls.certificates {
             let _ = writeln!(self.out, "\n[[tls.{name}.certificate]]");
             self.line("chain", &quoted(chain));

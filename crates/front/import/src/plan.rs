@@ -5,6 +5,7 @@
 //! [`crate::emit`] writes routes that give the same result by the front's own order.
 
 mod limits;
+mod listener;
 mod model;
 mod shared_settings;
 mod shares;
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 pub(crate) use limits::{Limits, ZoneLimit};
+pub(crate) use listener::{ClientCertificates, LONGEST, Listener, Tls, TlsSettings};
 pub(crate) use model::{Model, Schemes, first_match};
 pub(crate) use shared_settings::SharedSettings;
 
@@ -45,62 +47,6 @@ pub(crate) struct Plan {
 
 /// The keys of a table, with their values as TOML.
 pub(crate) type Keys = BTreeMap<String, String>;
-
-/// An address on which the source listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Listener {
-    /// The address as the file has it, `HOST:PORT`.
-    pub(crate) address: String,
-    pub(crate) port: u16,
-    /// Keys of the listener's table, such as `body_max`.
-    pub(crate) keys: Keys,
-    /// The listener's certificates; `None` if it speaks plain HTTP.
-    pub(crate) tls: Option<Tls>,
-}
-
-/// The certificates of a TLS listener, and the certificates that it asks of clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tls {
-    /// The paths of each certificate chain and its key.
-    pub(crate) certificates: Vec<(String, String)>,
-    pub(crate) keys: Keys,
-    /// Why the listener's certificates cannot be used; then it is written with an address that the network does not
-    /// reach.
-    pub(crate) missing: Option<String>,
-}
-
-impl Listener {
-    /// Limits the size of request bodies on the listener, for routes without a limit of their own.
-    pub(crate) fn limit_bodies(&mut self, size: &str) {
-        self.keys.insert("body_max".to_owned(), quoted(size));
-    }
-}
-
-impl Tls {
-    /// Whether the front accepts fewer than this number of authorities in a chain of client certificates.
-    pub(crate) fn accepts_fewer_than(authorities: usize) -> bool {
-        authorities > AUTHORITIES_MAX
-    }
-
-    /// Adds the client certificate settings of another host on the same listener. Where they differ the listener
-    /// only requests a certificate; routes enforce what each host requires.
-    pub(crate) fn require(&mut self, keys: &Keys) {
-        let differ = |name: &str| match (self.keys.get(name), keys.get(name)) {
-            (Some(known), Some(new)) => known != new,
-            _ => false,
-        };
-        if differ("client_ca") || differ("client_crl") {
-            let text = "two hosts of it trust different authorities of clients' certificates";
-            self.missing = Some(text.to_owned());
-        }
-        let requirements_differ = differ("client_certificate");
-        self.keys.extend(keys.clone());
-        if requirements_differ {
-            let value = quoted("optional");
-            self.keys.insert("client_certificate".to_owned(), value);
-        }
-    }
-}
 
 /// A virtual host of the source.
 #[derive(Clone, Debug, Default)]
@@ -733,12 +679,6 @@ pub(crate) fn table_name(name: &str) -> String {
         trimmed => trimmed.chars().take(NAME_MAX).collect(),
     }
 }
-
-/// Why a setting for longer chains of client certificates needs no key.
-pub(crate) const LONGEST: &str = "the front verifies no longer chains of certificates";
-
-/// The most authorities that the front accepts between a client's certificate and one of `client_ca`.
-const AUTHORITIES_MAX: usize = 6;
 
 /// A host name that no virtual host has.
 pub(crate) const UNKNOWN_HOST: &str = "unknown.invalid";

@@ -6,8 +6,7 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::httpd::host::Reader;
 use crate::ledger::Weight;
-use crate::plan::{LONGEST, Listener, Tls};
-use crate::toml_text::quoted;
+use crate::plan::{ClientCertificates, LONGEST, Listener, Tls};
 
 impl Reader<'_, '_> {
     /// Adds the addresses of a `Listen`.
@@ -111,9 +110,7 @@ impl Reader<'_, '_> {
             ledger.risk(chain.id, text);
         }
         if let Some(protocol) = find("sslprotocol") {
-            if is_newest_alone(&protocol.words) {
-                tls.keys.insert("version_min".to_owned(), quoted("1.3"));
-            }
+            tls.settings.newest_alone = is_newest_alone(&protocol.words);
             ledger.mapped(protocol.id);
         }
         self.client_certificates(inner, &mut tls);
@@ -147,7 +144,7 @@ impl Reader<'_, '_> {
                     of_listener.certificates.push(certificate.clone());
                 }
             }
-            of_listener.require(&tls.keys);
+            of_listener.add(&tls.settings);
             if of_listener.missing.is_none() {
                 of_listener.missing.clone_from(&tls.missing);
             }
@@ -190,12 +187,12 @@ impl Reader<'_, '_> {
         };
         // If only some paths need a certificate, routes require it.
         let is_required = of_host.is_some() && verify.word(0).eq_ignore_ascii_case("require");
-        let value = if is_required { "required" } else { "optional" };
         let path = authority.word(0);
-        let located = self.files.files.located(Path::new(path));
-        let keys = &mut tls.keys;
-        keys.insert("client_certificate".to_owned(), quoted(value));
-        keys.insert("client_ca".to_owned(), quoted(&located));
+        let mut asked = ClientCertificates {
+            is_required,
+            authorities: self.files.files.located(Path::new(path)),
+            revoked: None,
+        };
         ledger.mapped(verify.id);
         match self.files.files.read(Path::new(path)) {
             Ok(_) => ledger.mapped(authority.id),
@@ -207,7 +204,8 @@ impl Reader<'_, '_> {
                 tls.missing = Some("its CA file for client certificates cannot be read".to_owned());
             }
         }
-        self.revoked(revoked, tls);
+        asked.revoked = self.revoked(revoked, &mut tls.missing);
+        tls.settings.clients = Some(asked);
     }
 
     /// Reports that the front accepts longer chains of client certificates than httpd without `SSLVerifyDepth`. Drops a
@@ -216,25 +214,33 @@ impl Reader<'_, '_> {
         let Some(depth) = depth else {
             return self.files.ledger.risk(verify.id, DEEPER);
         };
-        if depth.word(0).parse().is_ok_and(Tls::accepts_fewer_than) {
+        if depth
+            .word(0)
+            .parse()
+            .is_ok_and(Tls::chains_are_shorter_than)
+        {
             self.files.ledger.dropped(depth.id, LONGEST);
         }
     }
 
-    /// Converts the list of revoked client certificates.
-    fn revoked(&mut self, list: Option<&Directive>, tls: &mut Tls) {
-        let Some(list) = list else { return };
+    /// The path of the list of revoked client certificates. If there is a list that cannot be read, sets `missing`, which
+    /// keeps the listener from the network.
+    fn revoked(
+        &mut self,
+        list: Option<&Directive>,
+        missing: &mut Option<String>,
+    ) -> Option<String> {
+        let list = list?;
         let path = list.word(0);
         let is_file = list.name == "sslcarevocationfile";
         if is_file && self.files.files.read(Path::new(path)).is_ok() {
             self.files.ledger.mapped(list.id);
-            let path = self.files.files.located(Path::new(path));
-            tls.keys.insert("client_crl".to_owned(), quoted(&path));
-        } else {
-            let text = "the list of revoked certificates cannot be read: name one file";
-            self.files.ledger.risk(list.id, text);
-            tls.missing = Some("its list of revoked certificates is missing".to_owned());
+            return Some(self.files.files.located(Path::new(path)));
         }
+        let text = "the list of revoked certificates cannot be read: name one file";
+        self.files.ledger.risk(list.id, text);
+        *missing = Some("its list of revoked certificates is missing".to_owned());
+        None
     }
 
     /// Replaces a listener on all addresses by one for each address, if all virtual hosts of its port name single

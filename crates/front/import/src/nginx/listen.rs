@@ -9,8 +9,8 @@ use catamaran_config::{Nature, foreign_answer};
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
-use crate::plan::{LONGEST, Plan, Tls, VirtualHost};
-use crate::toml_text::{quoted, quoted_list};
+use crate::plan::{ClientCertificates, LONGEST, Plan, Tls, TlsSettings, VirtualHost};
+use crate::toml_text::quoted_list;
 
 /// The addresses on which all servers listen. They decide whether the front can distinguish two addresses of one
 /// port.
@@ -321,34 +321,40 @@ impl Listens<'_> {
             // It uses the certificate of another server of the listener.
             _ => {}
         }
+        let mut settings = TlsSettings::default();
         if let Some(protocols) = self.find("ssl_protocols") {
             let names = &protocols.words;
-            if !names.is_empty() && names.iter().all(|it| it == "TLSv1.3") {
-                tls.keys.insert("version_min".to_owned(), quoted("1.3"));
-            }
+            settings.newest_alone = !names.is_empty() && names.iter().all(|it| it == "TLSv1.3");
             ledger.mapped(protocols.id);
         }
-        self.client_certificates(&mut tls, ledger);
+        settings.clients = self.client_certificates(&mut tls.missing, ledger);
+        tls.add(&settings);
         plan.listeners[listener].tls = Some(tls);
     }
 
-    /// Converts which certificates a TLS listener asks of clients. If its CA file or its list of revoked certificates
-    /// cannot be read, the listener is kept from the network (`missing`).
-    fn client_certificates(&self, tls: &mut Tls, ledger: &mut Ledger) {
+    /// The certificates that the server asks of clients. If its CA file or its list of revoked certificates cannot be
+    /// read, sets `missing`, which keeps the listener from the network.
+    fn client_certificates(
+        &self,
+        missing: &mut Option<String>,
+        ledger: &mut Ledger,
+    ) -> Option<ClientCertificates> {
         let verify = self
             .find("ssl_verify_client")
             .filter(|it| it.word(0) != "off");
         let depth = self.find("ssl_verify_depth");
         let Some(verify) = verify else {
             let text = "no certificates of clients are verified";
-            return depth.into_iter().for_each(|it| ledger.dropped(it.id, text));
+            depth.into_iter().for_each(|it| ledger.dropped(it.id, text));
+            return None;
         };
         // Without authorities nginx verifies nothing; the application would be told of the certificate.
         if verify.word(0) == "optional_no_ca" && self.find("ssl_client_certificate").is_none() {
             depth.into_iter().for_each(|it| ledger.mapped(it.id));
-            return ledger.lost(verify.id, UNVERIFIED);
+            ledger.lost(verify.id, UNVERIFIED);
+            return None;
         }
-        let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::accepts_fewer_than);
+        let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::chains_are_shorter_than);
         match depth {
             Some(depth) if is_deep(depth) => ledger.dropped(depth.id, LONGEST),
             _ => ledger.risk(depth.unwrap_or(verify).id, DEEPER),
@@ -356,27 +362,25 @@ impl Listens<'_> {
         let authority = self.find("ssl_client_certificate");
         let Some(authority) = authority.filter(|it| self.is_there(it, ledger)) else {
             let text = "its CA file for client certificates cannot be read";
-            tls.missing = Some(text.to_owned());
-            return ledger.risk(verify.id, text);
+            *missing = Some(text.to_owned());
+            ledger.risk(verify.id, text);
+            return None;
         };
-        let value = if verify.word(0) == "on" {
-            "required"
-        } else {
-            "optional"
+        let place = |it: &Directive| self.files.located(Path::new(it.word(0)));
+        let mut asked = ClientCertificates {
+            is_required: verify.word(0) == "on",
+            authorities: place(authority),
+            revoked: None,
         };
-        let place = |it: &Directive| quoted(&self.files.located(Path::new(it.word(0))));
-        let mut keys = crate::plan::Keys::new();
-        keys.insert("client_certificate".to_owned(), quoted(value));
-        keys.insert("client_ca".to_owned(), place(authority));
         if let Some(list) = self.find("ssl_crl") {
             if self.is_there(list, ledger) {
-                drop(keys.insert("client_crl".to_owned(), place(list)));
+                asked.revoked = Some(place(list));
             } else {
-                tls.missing = Some("its list of revoked certificates is missing".to_owned());
+                *missing = Some("its list of revoked certificates is missing".to_owned());
             }
         }
         ledger.mapped(verify.id);
-        tls.require(&keys);
+        Some(asked)
     }
 
     /// Whether the file that a directive names can be read.

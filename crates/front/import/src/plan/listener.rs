@@ -1,0 +1,175 @@
+//! Addresses on which the source listens, with what it says of TLS there.
+
+use crate::plan::Keys;
+use crate::toml_text::quoted;
+
+/// An address on which the source listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    /// The address as the file has it, `HOST:PORT`.
+    pub(crate) address: String,
+    pub(crate) port: u16,
+    /// Keys of the listener's table, such as `body_max`.
+    pub(crate) keys: Keys,
+    /// The listener's certificates; `None` if it speaks plain HTTP.
+    pub(crate) tls: Option<Tls>,
+}
+
+/// The certificates of a TLS listener, and the certificates that it asks of clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tls {
+    /// The paths of each certificate chain and its key.
+    pub(crate) certificates: Vec<(String, String)>,
+    pub(crate) settings: TlsSettings,
+    /// Why the listener's certificates cannot be used; then it is written with an address that the network does not
+    /// reach.
+    pub(crate) missing: Option<String>,
+}
+
+/// The settings of TLS that the hosts of a listener share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TlsSettings {
+    /// Whether clients must have TLS 1.3.
+    pub(crate) newest_alone: bool,
+    /// The certificates that are asked of clients; `None`: none are.
+    pub(crate) clients: Option<ClientCertificates>,
+}
+
+/// The certificates that a listener asks of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientCertificates {
+    pub(crate) is_required: bool,
+    /// The path of the certificates of the authorities.
+    pub(crate) authorities: String,
+    /// The path of the list of revoked certificates; `None`: there is none.
+    pub(crate) revoked: Option<String>,
+}
+
+impl Listener {
+    /// Limits the size of request bodies on the listener, for routes without a limit of their own.
+    pub(crate) fn limit_bodies(&mut self, size: &str) {
+        self.keys.insert("body_max".to_owned(), quoted(size));
+    }
+}
+
+impl TlsSettings {
+    /// The keys of `[tls.NAME]`.
+    pub(crate) fn keys(&self) -> Keys {
+        let Self {
+            newest_alone,
+            clients,
+        } = self;
+        let mut keys = Keys::new();
+        let mut key = |name: &str, value: &str| drop(keys.insert(name.to_owned(), quoted(value)));
+        if *newest_alone {
+            key("version_min", "1.3");
+        }
+        if let Some(ClientCertificates {
+            is_required,
+            authorities,
+            revoked,
+        }) = clients
+        {
+            let demand = if *is_required { "required" } else { "optional" };
+            key("client_certificate", demand);
+            key("client_ca", authorities);
+            if let Some(list) = revoked {
+                key("client_crl", list);
+            }
+        }
+        keys
+    }
+}
+
+impl Tls {
+    /// Whether all chains of client certificates that the front accepts have fewer authorities than this number, by
+    /// which the source limits them.
+    pub(crate) fn chains_are_shorter_than(authorities: usize) -> bool {
+        authorities > AUTHORITIES_MAX
+    }
+
+    /// Adds the settings of another host on the same listener, of which the stricter hold. If not all of them demand a
+    /// client's certificate the listener only asks for one; routes enforce what each host demands.
+    pub(crate) fn add(&mut self, of_host: &TlsSettings) {
+        // Each setting is named, so that a new one needs a rule here.
+        let TlsSettings {
+            newest_alone,
+            clients,
+        } = of_host;
+        self.settings.newest_alone |= newest_alone;
+        let Some(asked) = clients else { return };
+        let Some(known) = &mut self.settings.clients else {
+            self.settings.clients = Some(asked.clone());
+            return;
+        };
+        let ClientCertificates {
+            is_required,
+            authorities,
+            revoked,
+        } = asked;
+        let have_one_list =
+            known.revoked.is_none() || revoked.is_none() || known.revoked == *revoked;
+        if known.authorities != *authorities || !have_one_list {
+            let text = "two hosts of it trust different authorities of clients' certificates";
+            self.missing = Some(text.to_owned());
+        }
+        if known.revoked.is_none() {
+            known.revoked.clone_from(revoked);
+        }
+        known.is_required &= is_required;
+    }
+}
+
+/// Why a setting for longer chains of client certificates needs no key.
+pub(crate) const LONGEST: &str = "the front verifies no longer chains of certificates";
+
+/// The most authorities that the front accepts between a client's certificate and one of `client_ca`.
+const AUTHORITIES_MAX: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asking(is_required: bool, authorities: &str, revoked: Option<&str>) -> TlsSettings {
+        TlsSettings {
+            newest_alone: false,
+            clients: Some(ClientCertificates {
+                is_required,
+                authorities: authorities.to_owned(),
+                revoked: revoked.map(str::to_owned),
+            }),
+        }
+    }
+
+    #[test]
+    fn of_several_hosts_the_stricter_settings_hold() {
+        let newest = TlsSettings {
+            newest_alone: true,
+            ..TlsSettings::default()
+        };
+        let asked = asking(true, "/ca", None);
+        for (hosts, expected) in [
+            ([newest.clone(), TlsSettings::default()], Some(newest)),
+            ([TlsSettings::default(), asked.clone()], Some(asked.clone())),
+            (
+                [asked.clone(), asking(false, "/ca", Some("/crl"))],
+                Some(asking(false, "/ca", Some("/crl"))),
+            ),
+            ([asked.clone(), asking(true, "/other", None)], None),
+            (
+                [
+                    asking(true, "/ca", Some("/a")),
+                    asking(true, "/ca", Some("/b")),
+                ],
+                None,
+            ),
+        ] {
+            let mut tls = Tls::default();
+            hosts.iter().for_each(|it| tls.add(it));
+            assert_eq!(tls.missing.is_some(), expected.is_none(), "{hosts:?}");
+            if let Some(expected) = expected {
+                assert_eq!(tls.settings, expected, "{hosts:?}");
+            }
+        }
+    }
+}
