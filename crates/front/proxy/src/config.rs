@@ -40,14 +40,14 @@ pub use catamaran_discover::{
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
 use catamaran_message::name;
-pub use catamaran_message::{FieldName, NameRef, Traits};
+pub use catamaran_message::{FieldName, MediaPattern, NameRef, Traits};
 pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, End, HostName,
     PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, SentHost, Trust,
     TrustFault, TrustSettings,
 };
-pub use compress::{CompressConfig, MediaPattern};
+pub use compress::CompressConfig;
 pub use conditions::{RequestConditions, Unless};
 pub use cors::{CorsConfig, OriginError, OriginPattern};
 pub use expression::{ExpressionError, PathExpression};
