@@ -111,6 +111,7 @@ fn read_one(
     let serves = ServedBy {
         upstream: target.is_none() || forwards,
         files: table.has("files"),
+        text: table.has("text"),
     };
     let mut rules = rules::read(&mut table, serves, expression);
     let own_files = files::read(&mut table, surroundings);

@@ -28,6 +28,8 @@ use crate::value::{
 pub(super) struct ServedBy {
     pub(super) upstream: bool,
     pub(super) files: bool,
+    /// The front itself, with a text.
+    pub(super) text: bool,
 }
 
 /// The values of the keys, before they are checked against each other.
@@ -90,6 +92,7 @@ pub(super) fn read(
     let is_useless = |group| match group {
         UPSTREAM => !served_by.upstream,
         FILES => !served_by.upstream && !served_by.files,
+        CONTENT => !served_by.upstream && !served_by.files && !served_by.text,
         _ => false,
     };
     for (name, place) in table.written(KEYS, is_useless) {
@@ -229,6 +232,9 @@ const UPSTREAM: Group = Group("upstream");
 /// Keys that have no use without `upstream` or `files`.
 const FILES: Group = Group("upstream or files");
 
+/// Keys that have no use without `upstream`, `files` or `text`: a status alone tells nobody anything.
+const CONTENT: Group = Group("upstream, files or text");
+
 pub(super) static KEYS: &[Key<RawRules>] = &[
     Key {
         name: "rewrite",
@@ -319,7 +325,7 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
     },
     Key {
         name: "allow",
-        group: FILES,
+        group: CONTENT,
         value: fill!(
             OneOrMore(Syntax {
                 what: "an IP address or network such as \"10.0.0.0/8\"",
@@ -337,7 +343,7 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
     },
     Key {
         name: "deny",
-        group: FILES,
+        group: CONTENT,
         value: fill!(
             OneOrMore(Syntax {
                 what: "an IP address or network such as \"192.0.2.0/24\"",
