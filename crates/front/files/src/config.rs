@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use catamaran_coding::Coding;
+use catamaran_message::{MediaPattern, essence};
 use http::HeaderValue;
 
 /// The settings by which a directory is served.
@@ -26,6 +27,9 @@ pub struct FilesConfig {
     pub etag: EtagRule,
     /// The value of `Cache-Control`; `None`: the field is not sent.
     pub cache_control: Option<HeaderValue>,
+    /// The values of `Cache-Control` of files of some media types, which take precedence over `cache_control`; the first
+    /// pattern that matches counts.
+    pub cache_control_types: Vec<(MediaPattern, Option<HeaderValue>)>,
     /// The charset of texts; `None`: their media type has none.
     pub charset: Option<String>,
     /// Media types by extension, in lower case; they take precedence over the built-in ones.
@@ -46,9 +50,20 @@ impl FilesConfig {
             hide: Vec::new(),
             etag: EtagRule::Time,
             cache_control: None,
+            cache_control_types: Vec::new(),
             charset: Some("utf-8".to_owned()),
             types: BTreeMap::new(),
             precompressed: vec![Coding::Brotli, Coding::Gzip],
+        }
+    }
+
+    /// The value of `Cache-Control` of files with this value of `Content-Type`; `None`: the field is not sent.
+    pub(crate) fn caching(&self, content_type: &HeaderValue) -> Option<&HeaderValue> {
+        let name = essence(content_type.as_bytes());
+        let mut of_types = self.cache_control_types.iter();
+        match of_types.find(|(pattern, _)| pattern.matches(name)) {
+            Some((_, value)) => value.as_ref(),
+            None => self.cache_control.as_ref(),
         }
     }
 }

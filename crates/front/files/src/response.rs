@@ -81,7 +81,7 @@ impl FileResponse {
         if let Some(etag) = etag {
             fields.insert(ETAG, etag);
         }
-        if let Some(caching) = &config.cache_control {
+        if let Some(caching) = config.caching(file.media_type()) {
             fields.insert(CACHE_CONTROL, caching);
         }
         if outcome == ConditionOutcome::NotModified {

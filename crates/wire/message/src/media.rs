@@ -36,6 +36,13 @@ impl MediaPattern {
         })
     }
 
+    /// How specific the pattern is: one type is more than several, a longer text more than a shorter one.
+    #[must_use]
+    pub fn precedence(&self) -> (bool, usize) {
+        let tail = self.tail.as_deref();
+        (tail.is_none(), self.head.len() + tail.map_or(0, str::len))
+    }
+
     /// Whether a media type, given without parameters, matches the pattern.
     #[must_use]
     pub fn matches(&self, name: &[u8]) -> bool {
@@ -77,5 +84,12 @@ mod tests {
             !pattern.matches(b"application/vnd.json"),
             "its ends do not overlap"
         );
+    }
+
+    #[test]
+    fn a_type_is_more_specific_than_patterns_and_a_long_pattern_than_a_short_one() {
+        let precedence = |text: &str| MediaPattern::parse(text).unwrap().precedence();
+        let ordered = ["text/*", "image/*", "application/*+json", "a/b"];
+        assert!(ordered.map(precedence).is_sorted());
     }
 }

@@ -114,8 +114,16 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
         },
         _ if header == "[mcmp]" => text.replace(IN_DNS, "from = \"mcmp\""),
         "client_cert_fields" => text.replace("ajp://127.0.0.1:8009", "http://127.0.0.1:8080"),
-        "index" | "fallback" | "links" | "hide" | "etag" | "cache_control" | "charset"
-        | "types" | "precompressed"
+        "index"
+        | "fallback"
+        | "links"
+        | "hide"
+        | "etag"
+        | "cache_control"
+        | "cache_control_types"
+        | "charset"
+        | "types"
+        | "precompressed"
             if header == "[[route]]" =>
         {
             text.replace(

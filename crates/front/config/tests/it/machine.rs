@@ -5,7 +5,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use catamaran_config::load;
-use catamaran_proxy::config::{Address, Coding, FilesConfig, Links, ListenAddress, RouteTarget};
+use catamaran_proxy::config::{
+    Address, Coding, FilesConfig, Links, ListenAddress, MediaPattern, RouteTarget,
+};
 
 /// What is said of a file with these tables in that directory.
 fn said(directory: &Path, tables: &str) -> String {
@@ -210,7 +212,9 @@ fn a_directory_of_files_is_relative_to_the_configuration() {
     let path = at.join("catamaran.toml");
     let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nfiles = \"www\"\n\
                 index = []\nfallback = \"app.html\"\nlinks = [\"other\"]\nhide = \"*.map\"\n\
-                cache_control = \"no-cache\"\ncharset = \"off\"\ntypes = { GLB = \"model/glb\" }\n\
+                cache_control = \"no-cache\"\n\
+                cache_control_types = { \"text/*\" = \"off\", \"text/css\" = \"max-age=1\" }\n\
+                charset = \"off\"\ntypes = { GLB = \"model/glb\" }\n\
                 precompressed = \"zstd\"\n";
     fs::write(&path, text).unwrap();
     let loaded = load(&path).unwrap();
@@ -223,6 +227,12 @@ fn a_directory_of_files_is_relative_to_the_configuration() {
     expected.links = Links::Also(vec![at.join("other")]);
     expected.hide = vec!["*.map".to_owned()];
     expected.cache_control = Some(http::HeaderValue::from_static("no-cache"));
+    let pattern = |text: &str| MediaPattern::parse(text).unwrap();
+    let short = http::HeaderValue::from_static("max-age=1");
+    expected.cache_control_types = vec![
+        (pattern("text/css"), Some(short)),
+        (pattern("text/*"), None),
+    ];
     expected.charset = None;
     let glb = http::HeaderValue::from_static("model/glb");
     expected.types.insert("glb".to_owned(), glb);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use catamaran_coding::Coding;
+use catamaran_message::MediaPattern;
 use rustix::fs::fstat;
 
 use super::*;
@@ -126,6 +127,40 @@ fn several_ranges_are_parts_of_one_body_of_known_length() {
     ];
     assert_eq!(String::from_utf8(body.clone()).unwrap(), expected.concat());
     assert_eq!(sending.length, body.len() as u64);
+}
+
+#[test]
+fn the_most_specific_type_says_how_long_a_file_is_fresh() {
+    // Its type is text/plain.
+    let file = file(10, long_ago());
+    let value = HeaderValue::from_static;
+    for (types, expected) in [
+        (vec![], Some("no-cache")),
+        (vec![("image/*", Some("max-age=1"))], Some("no-cache")),
+        (
+            vec![("text/plain", Some("max-age=1")), ("text/*", None)],
+            Some("max-age=1"),
+        ),
+        (vec![("text/*", None)], None),
+    ] {
+        let mut config = FilesConfig::new("/srv");
+        config.cache_control = Some(value("no-cache"));
+        let of_type = |(text, caching): (&str, Option<&'static str>)| {
+            (MediaPattern::parse(text).unwrap(), caching.map(value))
+        };
+        config.cache_control_types = types.into_iter().map(of_type).collect();
+        let sent = |etag: &str| {
+            let headers = Fields::from_iter([("if-none-match", etag)]);
+            match FileResponse::new(&Method::GET, &headers, &file, &config) {
+                FileResponse::Send(sending) => sending.headers,
+                FileResponse::NotModified(fields) => fields,
+                other => panic!("{other:?}"),
+            }
+        };
+        for etag in ["\"other\"", "*"] {
+            assert_eq!(sent(etag).text_of(CACHE_CONTROL), expected, "{etag}");
+        }
+    }
 }
 
 #[test]

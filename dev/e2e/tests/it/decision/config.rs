@@ -454,6 +454,8 @@ impl Configuration {
         self.maybe(rng, "hide", &[r#"["*.gif", "y"]"#, r#""x1.*""#]);
         self.maybe(rng, "etag", &[r#""time""#, r#""content""#]);
         self.maybe(rng, "cache_control", &[r#""max-age=60""#]);
+        let by_type = [r#"{ "text/*" = "no-cache", "text/css" = "off" }"#];
+        self.maybe(rng, "cache_control_types", &by_type);
         self.maybe(rng, "charset", &[r#""off""#, r#""iso-8859-1""#]);
         self.maybe(rng, "types", &[r#"{ do = "text/plain" }"#]);
         let codings = [r#"["zstd", "br", "gzip"]"#, r#""gzip""#, "[]"];

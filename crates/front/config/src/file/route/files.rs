@@ -1,8 +1,9 @@
 //! The keys of `[[route]]` about files that the front serves itself.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use catamaran_proxy::config::{Coding, EtagRule, FilesConfig, Links};
+use catamaran_proxy::config::{Coding, EtagRule, FilesConfig, Links, MediaPattern};
 use http::HeaderValue;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use thiserror::Error;
@@ -23,6 +24,7 @@ use crate::value::{
 pub(super) struct RawFiles {
     root: Option<PathBuf>,
     types: Vec<(String, HeaderValue)>,
+    caching: Vec<(String, Option<HeaderValue>)>,
     files: FilesConfig,
 }
 
@@ -37,12 +39,14 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
     let mut written = RawFiles {
         root: None,
         types: Vec::new(),
+        caching: Vec::new(),
         files: FilesConfig::new(PathBuf::new()),
     };
     table.read(KEYS, &mut written);
     let RawFiles {
         root,
         types,
+        caching,
         mut files,
     } = written;
     if let Links::Also(directories) = &mut files.links {
@@ -59,6 +63,7 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
         let hint = "write what follows the last dot of the name, such as wasm";
         table.push(Finding::fault(message, table.place_of("types")).hint(hint));
     }
+    files.cache_control_types = by_media_type(caching, table);
     if !table.has("files") {
         for (name, place) in table.written(KEYS, |group| group == OF_FILES) {
             let message = format!("`{name}` has no use without `files`");
@@ -73,6 +78,27 @@ pub(super) fn read(table: &mut Table<'_>, surroundings: &Surroundings<'_>) -> Op
         everything(table);
     }
     Some(files)
+}
+
+/// The values of `cache_control_types` by their patterns, the most specific first.
+fn by_media_type(
+    written: Vec<(String, Option<HeaderValue>)>,
+    table: &mut Table<'_>,
+) -> Vec<(MediaPattern, Option<HeaderValue>)> {
+    let mut found = Vec::with_capacity(written.len());
+    for (name, value) in written {
+        match MediaPattern::parse(&name) {
+            Some(pattern) => found.push((pattern, value)),
+            None => {
+                let message = format!("`cache_control_types` has `{name}`, which is no media type");
+                let hint = "write a type such as \"text/html\", or a pattern such as \"image/*\"";
+                let place = table.place_of("cache_control_types");
+                table.push(Finding::fault(message, place).hint(hint));
+            }
+        }
+    }
+    found.sort_by_key(|(pattern, _)| Reverse(pattern.precedence()));
+    found
 }
 
 /// Reports a directory that cannot be served, and one that has more in it than clients should get.
@@ -405,7 +431,28 @@ pub(super) static KEYS: &[Key<RawFiles>] = &[
         effect: "The value of `Cache-Control` of files (200, 206, 304), and not of errors.",
         extremes: "A long one is for names that change with their content, such as `app.3f2a.js`; a page \
                    under a fixed name then stays old for as long.",
-        elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresByType`, `Header set`",
+        elsewhere: "nginx `expires`, `add_header`; httpd `ExpiresDefault`, `Header set`",
+    },
+    Key {
+        name: "cache_control_types",
+        group: OF_FILES,
+        value: fill!(
+            NamedValues {
+                what: "media types with values, such as { \"text/html\" = \"no-cache\" }",
+                of: OrOff(Syntax {
+                    what: "a value such as \"max-age=3600\"",
+                    parse: parse_value,
+                }),
+            },
+            RawFiles.caching
+        ),
+        preset: Preset::Value("{}"),
+        sample: "{ \"text/html\" = \"no-cache\", \"image/*\" = \"max-age=2592000\" }",
+        effect: "In place of `cache_control`, for files of these media types, without parameters; `*` stands for any \
+                 characters of the subtype. A type counts before a pattern, a longer pattern before a shorter one. With \
+                 `\"off\"` the field is not sent.",
+        extremes: "Pages name the other files of a site: one that is kept for long keeps on naming old ones.",
+        elsewhere: "nginx `expires` with a `map` of `$sent_http_content_type`; httpd `ExpiresByType`",
     },
     Key {
         name: "charset",
