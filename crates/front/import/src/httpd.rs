@@ -2,6 +2,7 @@
 //! restrict access.
 
 mod access;
+mod expires;
 mod expressions;
 mod fields;
 mod files;

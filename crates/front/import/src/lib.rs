@@ -17,6 +17,7 @@ mod directory;
 mod emit;
 mod expression;
 mod files;
+mod freshness;
 mod hosts;
 mod httpd;
 mod index;

@@ -3,6 +3,7 @@
 mod answer;
 mod backends;
 mod conditions;
+mod expires;
 mod fields;
 mod files;
 mod guards;

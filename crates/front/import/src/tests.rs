@@ -6,6 +6,7 @@ use super::*;
 
 mod compress;
 mod doors;
+mod expires;
 mod files;
 mod growth;
 mod guards;

@@ -10,6 +10,7 @@ use crate::directive::Directive;
 use crate::directory::{Contents, contents};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
+use crate::httpd::expires::Expiry;
 use crate::httpd::fields;
 use crate::httpd::processing::{self, FileTreatment, has_alternatives, names_of, placed};
 use crate::httpd::section::skip_template;
@@ -43,6 +44,7 @@ struct FileScope {
     guards: Guards,
     settings: SharedSettings,
     processing: FileTreatment,
+    expiry: Expiry,
 }
 
 impl<'a> Site<'a> {
@@ -252,6 +254,7 @@ impl<'a> Site<'a> {
         let mut scopes = vec![FileScope::default()];
         for block in [self.main, self.inner] {
             scopes[0].processing.add(block, ledger);
+            scopes[0].expiry.add(block, ledger);
         }
         for section in sections {
             directory_section(section, path, &mut scopes, &mut names, ledger)?;
@@ -291,6 +294,7 @@ impl FileScope {
     fn add(&mut self, section: &Directive, ledger: &mut Ledger) {
         let inner = section.inside();
         self.processing.add(inner, ledger);
+        self.expiry.add(inner, ledger);
         let mut settings = fields::settings(inner, None, ledger);
         settings.keys.clear();
         self.settings.merge(&settings.into());
@@ -330,6 +334,7 @@ impl ServedDirectory {
                 }
                 rule.settings.merge(&scope.settings);
                 scope.processing.over(rule);
+                scope.expiry.over(rule);
             };
             let whole = |rule: &mut Rule| {
                 if self.is_own(rule) {

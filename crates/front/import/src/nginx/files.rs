@@ -1,4 +1,4 @@
-//! Files that a location serves: `root`, `alias`, `index`, `try_files`, `expires`.
+//! Files that a location serves: `root`, `alias`, `index`, `try_files`.
 
 use std::path::Path;
 
@@ -7,7 +7,6 @@ use crate::directory::contents;
 use crate::files::Files;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
-use crate::mod_jk::workers::number;
 use crate::nginx::location::Scope;
 use crate::plan::{Action, Keys, Rule, Serve};
 use crate::toml_text::{quoted, quoted_list};
@@ -167,18 +166,6 @@ fn keys(scope: Scope<'_>, path: &str, forwards: bool, ledger: &mut Ledger) -> Ke
     if let Some(index) = tried_index(scope.own("try_files")) {
         keys.insert("index".to_owned(), index.to_owned());
     }
-    if let Some(expires) = scope.find("expires") {
-        // For `off` the value is empty, and no key is needed.
-        match lifetime(expires.word(0)) {
-            Some(value) => {
-                if !value.is_empty() {
-                    keys.insert("cache_control".to_owned(), quoted(&value));
-                }
-                ledger.mapped(expires.id);
-            }
-            None => ledger.risk(expires.id, "this `expires` was not converted"),
-        }
-    }
     if let Some(listing) = scope.find("autoindex").filter(|it| it.word(0) == "on") {
         ledger.risk(
             listing.id,
@@ -312,27 +299,6 @@ fn is_type(text: &str) -> bool {
         .is_some_and(|it| is_name(it.0) && is_name(it.1))
 }
 
-/// The value of `Cache-Control` for an `expires`; empty for `off`; `None` if it cannot be converted.
-fn lifetime(text: &str) -> Option<String> {
-    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-    let seconds = match (text, &text[digits.len()..]) {
-        ("off", _) => return Some(String::new()),
-        // Ten years, as nginx sends.
-        ("max", _) => 315_360_000,
-        ("epoch" | "-1", _) => return Some("no-cache".to_owned()),
-        (_, "" | "s") => number(&digits)?,
-        (_, "m") => number(&digits)?.saturating_mul(60),
-        (_, "h") => number(&digits)?.saturating_mul(3_600),
-        (_, "d") => number(&digits)?.saturating_mul(86_400),
-        (_, "w") => number(&digits)?.saturating_mul(604_800),
-        // A month has 30 days in nginx, and a year 365.
-        (_, "M") => number(&digits)?.saturating_mul(2_592_000),
-        (_, "y") => number(&digits)?.saturating_mul(31_536_000),
-        _ => return None,
-    };
-    Some(format!("max-age={seconds}"))
-}
-
 /// Extensions of files, apart from pages, to which the front gives a type that browsers run.
 const RUN_BY_BROWSERS: &[&str] = &[
     "htc", "js", "mht", "mhtml", "mjs", "mml", "rdf", "rss", "atom", "shtml", "svg", "svgz", "swf",
@@ -348,22 +314,3 @@ const TYPES_OF_THEIR_OWN: &str = "its files have types of their own, which were 
 pub(crate) const MIME_TYPES: &str = "mime.types";
 
 const FOR_PREFIXES: &str = "the front does not serve an `alias` of an expression or of one path";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lifetimes_of_files() {
-        for (text, expected) in [
-            ("30d", Some("max-age=2592000")),
-            ("1y", Some("max-age=31536000")),
-            ("max", Some("max-age=315360000")),
-            ("-1", Some("no-cache")),
-            ("off", Some("")),
-            ("modified +1h", None),
-        ] {
-            assert_eq!(lifetime(text).as_deref(), expected, "{text}");
-        }
-    }
-}

@@ -14,6 +14,7 @@ use crate::matcher::{MERGED, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::answer::TextType;
 use crate::nginx::conditions::{ConditionContext, Conditions, claim, replaces_captures};
+use crate::nginx::expires::give_lifetime;
 use crate::nginx::fields::response_fields;
 use crate::nginx::files::{MissingRule, give_types, missing, serve};
 use crate::nginx::guards::{OrderedGuards, guarded};
@@ -146,6 +147,9 @@ fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
             ledger.dropped_if_open(it.id, "nothing is compressed by it");
         }
         "index" => ledger.dropped_if_open(it.id, "no location serves files by it"),
+        "expires" => {
+            ledger.dropped_if_open(it.id, "redirects and errors have no `Cache-Control` here");
+        }
         "limit_req_zone" | "limit_conn_zone" => {
             ledger.dropped_if_open(it.id, "no location that is open counts by it");
         }
@@ -158,7 +162,7 @@ fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
     for directive in directives {
         if matches!(
             directive.name.as_str(),
-            "root" | "index" | "expires" | "autoindex" | "types"
+            "root" | "index" | "autoindex" | "types"
         ) {
             ledger.dropped_if_open(directive.id, "no location serves files by it");
         }
@@ -507,6 +511,7 @@ impl ServerReader<'_, '_> {
             let mut rule = Rule::new(Some(&place), matcher.clone(), action);
             rule.settings = settled.clone();
             give_types(&mut rule, scope, self.expansion.ledger);
+            give_lifetime(&mut rule, scope, self.expansion.ledger);
             found.push(rule.clone());
             let found = conditions.guards.guard(found, |guard| guard.beside(&rule));
             // Other methods are in the location of the limit before any `if` or `return` is asked.
@@ -715,6 +720,7 @@ impl ServerReader<'_, '_> {
         let mut rule = Rule::new(None, matcher, action);
         rule.settings = settled.into();
         give_types(&mut rule, scope, self.expansion.ledger);
+        give_lifetime(&mut rule, scope, self.expansion.ledger);
         let mut rules = vec![rule];
         self.admit(&mut rules, scope, is_left);
         rules
