@@ -436,11 +436,17 @@ impl<'a> Writer<'a> {
                 self.kept += 1;
                 self.line("upstream", &quoted(KEPT));
             }
-            Action::Answer(status) => self.line("status", &status.to_string()),
+            Action::Answer(status) => {
+                self.line("status", &status.to_string());
+                if matches!(status, 200..=299) {
+                    self.body_max(rule);
+                }
+            }
             Action::Text(answer) => {
                 self.line("status", &answer.status.to_string());
                 self.line("text", &quoted(&answer.text));
                 self.line("text_type", &quoted(&answer.media_type));
+                self.body_max(rule);
             }
             Action::Redirect { to, status } => {
                 self.line("redirect", &quoted(to));
@@ -489,9 +495,17 @@ impl<'a> Writer<'a> {
         }
         // The other keys of a rule need an upstream. `target` writes `client_certificate`.
         for (key, value) in keys {
-            if key.starts_with("compress") {
+            if key.starts_with("compress") || key == BODY_MAX {
                 self.line(key, value);
             }
+        }
+    }
+
+    /// Writes the largest body of requests that the front answers itself with content. The source refuses larger ones
+    /// before it answers.
+    fn body_max(&mut self, rule: &Rule) {
+        if let Some(value) = rule.settings.keys.get(BODY_MAX) {
+            self.line(BODY_MAX, value);
         }
     }
 
@@ -593,6 +607,9 @@ const ALONE: Form<'static> = Form {
     secrets_of: "",
     closed: &[],
 };
+
+/// The key for the largest body of a request.
+const BODY_MAX: &str = "body_max";
 
 /// The statuses of responses to which nginx's `add_header` without `always` adds fields.
 const SUCCESSES: [&str; 7] = ["200", "201", "204", "206", "301-304", "307", "308"];

@@ -296,7 +296,8 @@ impl FileScope {
         self.processing.add(inner, ledger);
         self.expiry.add(inner, ledger);
         let mut settings = fields::settings(inner, None, ledger);
-        settings.keys.clear();
+        // Of the keys of routes, those of files are read apart; a limit of bodies is left.
+        settings.keys.retain(|key, _| key == "body_max");
         self.settings.merge(&settings.into());
     }
 }

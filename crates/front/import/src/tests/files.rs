@@ -48,6 +48,26 @@ fn a_virtual_host_that_no_request_reaches_changes_nothing_for_later_ones() {
 }
 
 #[test]
+fn a_limit_of_bodies_is_on_files() {
+    let conf = "Listen 80\nDocumentRoot /srv\nLimitRequestBody 1000\n<Directory /srv>\nRequire all granted\n\
+                </Directory>\n<Directory /srv/up>\nLimitRequestBody 10\n</Directory>\n";
+    let files = [
+        ("/httpd.conf", conf),
+        ("/srv/a.css", ""),
+        ("/srv/up/a.css", ""),
+    ];
+    let import = with_directories(&files, None);
+    let limit = |route: &String| -> Option<String> {
+        let mut keys = route.split("; ");
+        keys.find_map(|it| it.strip_prefix("body_max = "))
+            .map(str::to_owned)
+    };
+    let limits: Vec<Option<String>> = routes(&import).iter().map(limit).collect();
+    let expected = ["10", "1000"].map(|it| Some(it.to_owned()));
+    assert_eq!(limits, expected, "{}", import.text);
+}
+
+#[test]
 fn files_have_the_charset_of_their_server() {
     let conf = "Listen 80\nDocumentRoot /srv\nAddDefaultCharset UTF-8\nAddCharset ISO-8859-2 .pl\n\
                 <Directory /srv>\nRequire all granted\n</Directory>\n";

@@ -404,6 +404,26 @@ fn a_host_that_is_called_as_a_keyword_does_not_let_clients_choose() {
 }
 
 #[test]
+fn a_limit_of_bodies_is_on_all_that_answers_with_content() {
+    for (location, is_limited) in [
+        ("proxy_pass http://t:80;", true),
+        ("root /srv;", true),
+        ("return 200 ok;", true),
+        ("return 204;", true),
+        ("stub_status;", true),
+        ("return 404;", false),
+        ("return 301 /x;", false),
+    ] {
+        let (routes, _) = of_server(
+            &format!("location / {{ client_max_body_size 1k; {location} }}"),
+            &["/srv/a.css", "/srv/b.html"],
+        );
+        let has_limit = routes[0].contains("body_max = \"1KiB\"");
+        assert_eq!(has_limit, is_limited, "{location}: {routes:?}");
+    }
+}
+
+#[test]
 fn the_status_page_has_the_counts_of_the_front() {
     let (routes, import) = of_server(
         "location = /status { stub_status; }\n\
