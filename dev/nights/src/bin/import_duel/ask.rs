@@ -6,7 +6,15 @@ use std::time::Duration;
 use anyhow::Context as _;
 use catamaran_testkit::{Deadline, Failure, HttpClient, Response};
 
-/// A request without a body.
+/// The body of a request: as many bytes, all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Body {
+    pub(crate) length: usize,
+    /// Whether its length is not announced.
+    pub(crate) is_chunked: bool,
+}
+
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
     /// The last byte of the client's address in 127.0.0.0/24.
@@ -17,7 +25,9 @@ pub(crate) struct Ask {
     pub(crate) target: String,
     /// `HTTP/1.1` or `HTTP/1.0`.
     pub(crate) version: &'static str,
+    /// The fields but those of the body.
     pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Option<Body>,
 }
 
 /// A server's response.
@@ -57,6 +67,7 @@ impl Ask {
             target: target.to_owned(),
             version: HTTP_1_1,
             fields: vec![("Host".to_owned(), host.to_owned())],
+            body: None,
         }
     }
 
@@ -77,9 +88,10 @@ impl Ask {
         if self.fields.iter().all(|(name, _)| name != "Connection") {
             head += "Connection: close\r\n";
         }
-        head += "\r\n";
+        let (framing, body) = self.body.map_or_else(Default::default, Body::written);
+        let request = format!("{head}{framing}\r\n{body}");
         // A server that has refused the client may close the connection before the request is sent.
-        let _ = connection.send(head.as_bytes());
+        let _ = connection.send(request.as_bytes());
         let received = if self.method == "HEAD" {
             connection.receive_head()
         } else {
@@ -107,8 +119,9 @@ impl Ask {
             HTTP_1_0 => " HTTP/1.0",
             _ => "",
         };
+        let body = self.body.map_or_else(String::new, |it| it.shown());
         format!(
-            "from 127.0.0.{client} to {listener}\n{} {}{version}{fields}",
+            "from 127.0.0.{client} to {listener}{body}\n{} {}{version}{fields}",
             self.method, self.target
         )
     }
@@ -119,7 +132,11 @@ impl Ask {
             anyhow::bail!("a request has two lines at least: {lines:?}");
         };
         let from = from.strip_prefix("from 127.0.0.").context("no `from`")?;
-        let (client, listener) = from.split_once(" to ").context("no `to`")?;
+        let (client, to) = from.split_once(" to ").context("no `to`")?;
+        let (listener, body) = match to.split_once(WITH) {
+            Some((listener, body)) => (listener, Some(Body::parse(body)?)),
+            None => (to, None),
+        };
         let (method, target) = request.split_once(' ').context("no target")?;
         let (target, version) = match target.strip_suffix(" HTTP/1.0") {
             Some(target) => (target, HTTP_1_0),
@@ -136,6 +153,34 @@ impl Ask {
             target: target.to_owned(),
             version,
             fields: fields.iter().map(field).collect::<anyhow::Result<_>>()?,
+            body,
+        })
+    }
+}
+
+impl Body {
+    /// The field that frames the body, and the body, as they are sent.
+    fn written(self) -> (String, String) {
+        let content = "x".repeat(self.length);
+        if !self.is_chunked {
+            return (format!("Content-Length: {}\r\n", self.length), content);
+        }
+        let framed = format!("{:x}\r\n{content}\r\n0\r\n\r\n", self.length);
+        ("Transfer-Encoding: chunked\r\n".to_owned(), framed)
+    }
+
+    /// The body in words, behind those of the request.
+    fn shown(self) -> String {
+        let chunks = if self.is_chunked { IN_CHUNKS } else { "" };
+        format!("{WITH}{}{chunks}", self.length)
+    }
+
+    /// Reads what [`Self::shown`] wrote behind [`WITH`].
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let length = text.strip_suffix(IN_CHUNKS);
+        Ok(Self {
+            length: length.unwrap_or(text).parse()?,
+            is_chunked: length.is_some(),
         })
     }
 }
@@ -220,6 +265,12 @@ pub(crate) fn values(fields: &[(String, String)], name: &str) -> Option<String> 
 pub(crate) const HTTP_1_0: &str = "HTTP/1.0";
 
 const HTTP_1_1: &str = "HTTP/1.1";
+
+/// Stands before the length of a body, in a request of the corpus.
+const WITH: &str = " with a body of ";
+
+/// Stands behind the length of a body that is sent in chunks.
+const IN_CHUNKS: &str = " in chunks";
 
 /// How long a response may take; all servers are on this machine.
 const PATIENCE: Duration = Duration::from_secs(20);

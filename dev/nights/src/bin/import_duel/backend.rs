@@ -1,4 +1,5 @@
-//! The applications behind both servers: each responds with its name and with the head of the request that it got.
+//! The applications behind both servers: each responds with its name and with the head of the request that it got, once
+//! it has all of the request.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -38,6 +39,14 @@ fn serve(name: &str, mut stream: TcpStream) -> io::Result<()> {
         }
     };
     let echo = String::from_utf8_lossy(&head[..end]).replace("\r\n", "\n");
+    // A server that refuses a body while it comes does not send the rest of it.
+    let mut received = head.split_off(end + 4);
+    while !is_whole(&echo, &received) {
+        match stream.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => received.extend_from_slice(&buffer[..count]),
+        }
+    }
     let body = format!("BACKEND {name}\n{echo}");
     let is_head = head.starts_with(b"HEAD ");
     let answer = format!(
@@ -46,6 +55,17 @@ fn serve(name: &str, mut stream: TcpStream) -> io::Result<()> {
         if is_head { "" } else { &body }
     );
     stream.write_all(answer.as_bytes())
+}
+
+/// Whether the body of a request with this head has come as a whole.
+fn is_whole(head: &str, body: &[u8]) -> bool {
+    let lower = head.to_ascii_lowercase();
+    let mut lines = lower.lines();
+    if lines.clone().any(|it| it == "transfer-encoding: chunked") {
+        return body.ends_with(b"0\r\n\r\n");
+    }
+    let length = lines.find_map(|it| it.strip_prefix("content-length: "));
+    length.is_none_or(|it| it.parse().is_ok_and(|length: usize| body.len() >= length))
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -163,7 +163,7 @@ const OTHER: &str = "#### ";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::HTTP_1_0;
+    use crate::ask::{Body, HTTP_1_0};
 
     #[test]
     fn what_is_written_is_read() {
@@ -182,6 +182,24 @@ mod tests {
             conf: Conf(vec![file(MAIN, "a;\n"), file("inc.conf", "b;\n")]),
         };
         assert_eq!(Case::parse(&case.text()).unwrap(), case);
+        for is_chunked in [false, true] {
+            let body = Body {
+                length: 1025,
+                is_chunked,
+            };
+            let ask = case.ask.clone().map(|it| Ask {
+                body: Some(body),
+                ..it
+            });
+            let case = Case {
+                title: case.title.clone(),
+                right: case.right.clone(),
+                conf: case.conf.clone(),
+                ask,
+                ..case
+            };
+            assert_eq!(Case::parse(&case.text()).unwrap(), case);
+        }
         let case = Case { ask: None, ..case };
         assert_eq!(Case::parse(&case.text()).unwrap(), case);
     }

@@ -17,7 +17,7 @@ pub(crate) enum Verdict {
 /// The kinds of doors: what the import allows and the source does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Door {
-    /// The source refuses (401, 403, 405, a closed connection), the import serves.
+    /// The source refuses (401, 403, 405, 413, a closed connection), the import serves.
     Refused,
     /// The source has no content here (404, a redirect, an error), the import serves content that the source serves
     /// this client under no similar target.
@@ -329,10 +329,10 @@ const CONDITIONS: [&str; 6] = [
 ];
 
 /// The statuses with which a source refuses; 0 stands for a closed connection.
-const REFUSALS: [u16; 5] = [0, 401, 403, 405, 410];
+const REFUSALS: [u16; 6] = [0, 401, 403, 405, 410, 413];
 
 /// Fields that each server writes in its own way.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "connection",
     "forwarded",
     "via",
@@ -344,6 +344,7 @@ const OWN: [&str; 11] = [
     "x-real-ip",
     "x-request-id",
     "content-length",
+    "transfer-encoding",
 ];
 
 /// Fields of responses that protect browsers.

@@ -15,7 +15,7 @@ struct Planted {
     door: Door,
     source: &'static str,
     imported: &'static str,
-    /// The lines of the request, as in a file of the corpus.
+    /// The lines of the request, as in a file of the corpus; without [`FROM`], unless it has a body.
     request: &'static str,
 }
 
@@ -23,7 +23,10 @@ struct Planted {
 pub(crate) fn check(kinds: &[Kind], addresses: &Addresses) -> anyhow::Result<()> {
     for planted in PLANTED.iter().filter(|it| kinds.contains(&it.kind)) {
         let conf = |text: &str| Conf(vec![(MAIN.to_owned(), text.to_owned())]);
-        let lines: Vec<&str> = FROM.lines().chain(planted.request.lines()).collect();
+        let mut lines: Vec<&str> = planted.request.lines().collect();
+        if !planted.request.starts_with(FROM) {
+            lines.insert(0, FROM);
+        }
         let asks = [Ask::parse(&lines)?];
         let duel = Duel {
             kind: planted.kind,
@@ -47,7 +50,7 @@ pub(crate) fn check(kinds: &[Kind], addresses: &Addresses) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Who sends the requests, and where.
+/// Who sends the requests, and where: the first line of each.
 const FROM: &str = "from 127.0.0.1 to a";
 
 /// A server of nginx without a guard.
@@ -194,6 +197,20 @@ const PLANTED: &[Planted] = &[
         source: "server { listen {a}; location / { proxy_pass http://{one}; } location ~ \";jsessionid\" { deny all; } }\n",
         imported: OPEN,
         request: "GET /admin;jsessionid=1.two\nHost: a.org",
+    },
+    Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { client_max_body_size 1k; proxy_pass http://{one}; } }\n",
+        imported: OPEN,
+        request: "from 127.0.0.1 to a with a body of 1025\nPOST /admin\nHost: a.org",
+    },
+    Planted {
+        kind: Kind::Httpd,
+        door: Door::Refused,
+        source: "Listen {a}\nProxyPass / http://{one}/\nLimitRequestBody 1000\n",
+        imported: "Listen {a}\nProxyPass / http://{one}/\n",
+        request: "from 127.0.0.1 to a with a body of 1025\nPOST /admin\nHost: a.org",
     },
     Planted {
         kind: Kind::Httpd,

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use crate::ask::{Ask, HTTP_1_0};
+use crate::ask::{Ask, Body, HTTP_1_0};
 use crate::grammar::{HOSTS, PATHS};
 use crate::judge::FORGERIES;
 use crate::stage::FOLDERS;
@@ -11,9 +11,13 @@ use crate::tree::Conf;
 /// `count` different random requests.
 pub(crate) fn of(conf: &Conf, count: usize, random: &mut Rng) -> Vec<Ask> {
     let paths = paths(conf);
+    let limits = limits(conf);
     let mut all = Vec::new();
     for _ in 0..count {
-        let ask = request(&paths, random);
+        let mut ask = request(&paths, random);
+        if !limits.is_empty() && random.usize(..4) == 0 {
+            add_body(&mut ask, &limits, random);
+        }
         if !all.contains(&ask) {
             all.push(ask);
         }
@@ -35,6 +39,41 @@ fn paths(conf: &Conf) -> Vec<String> {
         all.extend([path.clone(), path]);
     }
     all
+}
+
+/// The limits of bodies that the configuration names, in bytes, without those that are none.
+fn limits(conf: &Conf) -> Vec<usize> {
+    let texts = conf.0.iter().map(|(_, text)| text.as_str());
+    let mut words = texts.flat_map(str::split_whitespace).peekable();
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        if !matches!(word, "client_max_body_size" | "LimitRequestBody") {
+            continue;
+        }
+        let value = words.peek().map_or("", |it| it.trim_end_matches(';'));
+        let bytes = match value.strip_suffix('k') {
+            Some(count) => count.parse().map(|count: usize| count * 1024),
+            None => value.parse(),
+        };
+        found.extend(bytes.ok().filter(|it| *it > 0));
+    }
+    found
+}
+
+/// Gives a request a body of about the size of one of the limits.
+fn add_body(ask: &mut Ask, limits: &[usize], random: &mut Rng) {
+    let limit = *random.choice(limits).expect("limits");
+    let length = *random
+        .choice(&[limit, limit + 1, limit + 1, 2 * limit])
+        .expect("lengths");
+    ask.body = Some(Body {
+        length,
+        is_chunked: ask.version != HTTP_1_0 && random.usize(..3) == 0,
+    });
+    ask.fields.retain(|(name, _)| name != "Content-Length");
+    if ask.method == "GET" {
+        ask.method = (*random.choice(&["POST", "PUT", "GET"]).expect("three")).to_owned();
+    }
 }
 
 /// The path that a word of a configuration means, or one that its expression may match; `None` if it means none.
@@ -291,6 +330,22 @@ mod tests {
         }
         let has_none = |it: &Ask| it.fields.iter().all(|it| it.0 != "Host");
         assert!(is_made(&|it| it.version == HTTP_1_0 && has_none(it)));
+    }
+
+    #[test]
+    fn bodies_are_of_the_size_of_the_limits() {
+        let text = "client_max_body_size 1k;\nclient_max_body_size 0;\nLimitRequestBody 1000\n";
+        let conf = Conf(vec![(String::new(), text.to_owned())]);
+        assert_eq!(limits(&conf), [1024, 1000]);
+        let asks = of(&conf, 600, &mut Rng::with_seed(1));
+        let is_made =
+            |is: &dyn Fn(&Body) -> bool| asks.iter().filter_map(|it| it.body).any(|it| is(&it));
+        assert!(is_made(&|it| it.length == 1025 && it.is_chunked));
+        assert!(is_made(&|it| it.length == 1001 && !it.is_chunked));
+        assert!(is_made(&|it| it.length == 1024));
+        assert!(asks.iter().any(|it| it.body.is_none()));
+        let none = of(&Conf(Vec::new()), 100, &mut Rng::with_seed(1));
+        assert!(none.iter().all(|it| it.body.is_none()));
     }
 
     #[test]

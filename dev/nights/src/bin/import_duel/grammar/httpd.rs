@@ -524,6 +524,8 @@ const SETTINGS: &[&str] = &[
     "FileETag None",
     "EnableSendfile Off",
     "LimitRequestBody 1000",
+    "LimitRequestBody 100",
+    "LimitRequestBody 0",
 ];
 
 const SETTINGS_OF_HOSTS: &[&str] = &[

@@ -405,6 +405,8 @@ const SETTINGS: &[&str] = &[
     "set_real_ip_from 127.0.0.1; | set_real_ip_from 127.0.0.2; | real_ip_header X-Forwarded-For; | real_ip_recursive on;",
     "server_tokens off;",
     "client_max_body_size 1k;",
+    "client_max_body_size 100;",
+    "client_max_body_size 0;",
     "index a.html;",
     "index index.html index.php;",
     "autoindex on;",
