@@ -261,7 +261,8 @@ impl Control {
         if !change.force {
             check_active(upstream, &overrides, &next)?;
         }
-        in_force.store(self.follow(&site, &mut overrides, next));
+        self.follow(&site, &mut overrides, next)
+            .put_in_force(in_force);
         for (backend, patch) in &change.patches {
             self.note_change(change.by, &upstream.name, backend, &patch.to_string());
         }
@@ -294,7 +295,7 @@ impl Control {
         let kept: HashSet<*const Backend> = next.backends().map(Arc::as_ptr).collect();
         let mut gone = present;
         gone.retain(|backend| !kept.contains(&Arc::as_ptr(backend)));
-        in_force.store(Arc::new(next));
+        next.put_in_force(in_force);
         retired.add(&gone, &in_force.load());
     }
 
@@ -328,21 +329,22 @@ impl Control {
         if reports.is_empty() {
             return;
         }
-        in_force.store(self.follow(&site, &mut overrides, next));
+        self.follow(&site, &mut overrides, next)
+            .put_in_force(in_force);
         for (upstream, backend, text) in reports {
             self.note_change("catamaran", &upstream, &backend, &text);
         }
     }
 
     /// Keeps the overrides `next`, also in the state file, and returns the site that has them.
-    fn follow(&self, site: &Site, overrides: &mut Overrides, next: Overrides) -> Arc<Site> {
+    fn follow(&self, site: &Site, overrides: &mut Overrides, next: Overrides) -> Site {
         let next_site = site.controlled(&next);
         *overrides = next;
         if let Some(file) = &self.state_file {
             file.save_change(overrides);
         }
         next_site.configure();
-        Arc::new(next_site)
+        next_site
     }
 
     fn note_change(&self, by: &str, upstream: &str, backend: &str, text: &str) {

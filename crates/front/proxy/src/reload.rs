@@ -131,7 +131,7 @@ impl Running {
         site.say_clients_max(Some(&before));
         let settled = self.shared.control.settle(&site, &mut overrides);
         settled.configure();
-        self.shared.site.store(Arc::new(settled));
+        settled.put_in_force(&self.shared.site);
         self.shared.control.discovered.follow(&sources, &own);
         drop(overrides);
         self.ask_sources(sources);

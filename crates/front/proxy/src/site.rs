@@ -26,12 +26,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use catamaran_balance::affinity::{BackendOut, Decision, MemberStates, Outcome};
 use catamaran_balance::hash::Key;
 use catamaran_message::RequestHead;
 use catamaran_upstream::{Backend, BackendCounts, FiguresTotals, Group};
 use http::Method;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::cache::Cache;
@@ -94,6 +96,9 @@ pub(crate) struct Upstream {
     pub(crate) sticky: Option<Arc<Sticky>>,
     /// The requests that wait for a first member; `None`: none does.
     hold: Option<Arc<HoldQueue>>,
+    /// Wakes requests that wait for a first member: one may serve, or this site was replaced. It belongs to the
+    /// upstream's name.
+    pub(crate) changed: Arc<Notify>,
 }
 
 /// The status of one backend at one moment.
@@ -319,6 +324,14 @@ impl Site {
         self.upstreams.iter().flat_map(|upstream| &upstream.members)
     }
 
+    /// Puts this site in force in the place of another, and wakes the requests that wait for a member there.
+    pub(crate) fn put_in_force(self, in_force: &ArcSwap<Self>) {
+        let before = in_force.swap(Arc::new(self));
+        for upstream in &before.upstreams {
+            upstream.changed.notify_waiters();
+        }
+    }
+
     /// Applies the site's settings to all its backends.
     pub(crate) fn configure(&self) {
         for upstream in &self.upstreams {
@@ -399,6 +412,7 @@ impl Upstream {
             has_http: speaks(Protocol::Http),
             has_ajp: speaks(Protocol::Ajp),
             hold: config.hold.map(|_| Arc::new(HoldQueue::new(workers))),
+            changed: Arc::default(),
             sticky: Sticky::new(&config).map(Arc::new),
             config,
             workers,
@@ -430,6 +444,7 @@ impl Upstream {
         let is_empty = members.is_empty();
         let mut next = Self::of(Arc::new(config), self.workers, members, turns, retry_budget);
         next.hold.clone_from(&self.hold);
+        next.changed = Arc::clone(&self.changed);
         if is_empty {
             // Members to come are taken to speak what the last ones did.
             (next.has_http, next.has_ajp) = (self.has_http, self.has_ajp);
@@ -454,6 +469,7 @@ impl Upstream {
         Self {
             sticky: self.sticky.clone(),
             hold: self.hold.clone(),
+            changed: Arc::clone(&self.changed),
             ..Self::of(config, workers, members, turns, retry_budget)
         }
     }
@@ -474,7 +490,9 @@ impl Upstream {
         let with_weight = |member: &Member| (Arc::clone(&member.backend), member.controls.weight);
         let serves = |member: &&Member| member.controls.activation != Activation::Stopped;
         let serving = self.members.iter().filter(serves);
-        let group = Group::new(serving.map(with_weight), self.config.unwell_max);
+        let unwell_max = self.config.unwell_max;
+        let changed = Arc::clone(&self.changed);
+        let group = Group::new(serving.map(with_weight), unwell_max, changed);
         for member in &self.members {
             let Member {
                 backend, settings, ..

@@ -298,10 +298,11 @@ impl Backend {
             Asker::Keeper => self.health().probed(outcome),
             Asker::Operator => self.health().probed_for_operator(outcome),
         }
-        if let Some(group) = &group
-            && (has_failed || group.panics())
-        {
-            group.review();
+        match &group {
+            Some(group) if has_failed || group.panics() => group.review(),
+            // Also after a failed dial: who waits for a member asks for its next probe.
+            Some(group) => group.note_change(),
+            None => {}
         }
     }
 

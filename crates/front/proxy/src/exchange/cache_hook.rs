@@ -168,6 +168,14 @@ impl CacheHook {
         open.is_some_and(|fetch| fetch.fill.is_abandoned())
     }
 
+    /// Ready once [`Self::is_abandoned`]; else the task is woken when a reader leaves.
+    pub(crate) fn poll_abandoned(&self, cx: &Context<'_>) -> Poll<()> {
+        match (self.poll_room(cx), self.is_abandoned()) {
+            (_, true) => Poll::Ready(()),
+            (_, false) => Poll::Pending,
+        }
+    }
+
     /// The copy, if it is made for readers: they may slow it down, and may all leave.
     fn fetch(&self) -> Option<&Tee> {
         match self {

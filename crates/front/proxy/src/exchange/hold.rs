@@ -3,6 +3,8 @@
 //! The member may be one of the request's own site that comes back, or one of a site that came into force meanwhile.
 //! The exchange then goes on with the upstream of that site.
 
+use std::future::{pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,53 +99,77 @@ pub(super) async fn wait<'a>(
 }
 
 impl MemberWait<'_> {
-    /// Looks again and again for a member that takes new sessions. The error tells why there will be none. The first
-    /// look is late enough for a member that has just failed to be put out.
+    /// Waits until a member takes new sessions. The error tells why there will be none. Each change that may end the
+    /// wait wakes it: the end of a probe, another site in force, a drain, and the leave of all readers of a fetch.
     async fn first_member(self) -> Result<FirstMember, Failure> {
+        if self.upstream.has_usable(self.left_out) {
+            // It has just failed the request: it gets the time in which it is put out.
+            sleep(EJECTION_TIME).await;
+        }
+        let worker = self.scene.worker;
         loop {
-            sleep(LOOK_EVERY).await;
-            if let Some(first) = self.look()? {
+            let site = worker.site();
+            let Some(present) = site.upstream(&self.upstream.name) else {
+                return Err(unavailable("no-backend"));
+            };
+            let mut changed = pin!(present.changed.notified());
+            // Listening before looking, so that no change in between is missed.
+            changed.as_mut().enable();
+            if !Arc::ptr_eq(&site, &worker.site()) {
+                continue;
+            }
+            if let Some(first) = self.look(&site, present)? {
                 return Ok(first);
+            }
+            tokio::select! {
+                () = changed => {}
+                _ = worker.drain().begun() => {}
+                () = self.abandoned() => {}
             }
         }
     }
 
-    /// Looks once in the site that is in force, in which operators may have stopped or drained members.
-    fn look(self) -> Result<Option<FirstMember>, Failure> {
+    /// Looks once in the site that is in force, in which operators may have stopped or drained members. `present` is
+    /// the upstream there.
+    fn look(self, site: &Arc<OwnSite>, present: &Upstream) -> Result<Option<FirstMember>, Failure> {
         let Self {
             scene, upstream, ..
         } = self;
         if self.hook.is_some_and(CacheHook::is_abandoned) {
             return Err(Failure::from_client(&ClientError::Left));
         }
-        let site = scene.worker.site();
-        let Some(later) = site.upstream(&upstream.name) else {
-            return Err(unavailable("no-backend"));
-        };
-        let stopped = later.indices_of(upstream, self.left_out.stopped);
-        if later.is_stopped(&stopped) {
+        let stopped = present.indices_of(upstream, self.left_out.stopped);
+        if present.is_stopped(&stopped) {
             return Err(unavailable(MAINTENANCE));
         }
-        let drained = later.indices_of(upstream, self.left_out.drained);
+        let drained = present.indices_of(upstream, self.left_out.drained);
         let left_out = LeftOut {
             stopped: &stopped,
             drained: &drained,
         };
         // Members that get fields about the client need a request that was made with these fields.
-        let lacks_fields = later.wants_forwarded_fields() && !upstream.wants_forwarded_fields();
-        if std::ptr::eq(&**later, upstream) || lacks_fields {
+        let lacks_fields = present.wants_forwarded_fields() && !upstream.wants_forwarded_fields();
+        if std::ptr::eq(present, upstream) || lacks_fields {
             if upstream.has_usable(self.left_out) {
                 return Ok(Some(FirstMember::Here));
             }
-        } else if later.has_usable(left_out) {
-            return Ok(Some(FirstMember::InSite(site)));
+        } else if present.has_usable(left_out) {
+            return Ok(Some(FirstMember::InSite(Arc::clone(site))));
         }
         if scene.worker.drain().has_begun() {
             // A draining front learns of no further members.
             return Err(unavailable("drained"));
         }
-        later.want();
+        present.want();
         Ok(None)
+    }
+
+    /// Ends once nobody wants the response any more that is fetched for a cache.
+    async fn abandoned(self) {
+        match self.hook {
+            Some(hook) => poll_fn(|cx| hook.poll_abandoned(cx)).await,
+            None => pending().await,
+        }
     }
 }
 
@@ -151,5 +177,6 @@ fn unavailable(token: &'static str) -> Failure {
     Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
 }
 
-/// How often a request that waits looks for a member: seldom enough for a thousand of them, and soon for a client.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long a member that has just failed a request may take to be put out: a dial to a machine that refuses it takes
+/// less.
+const EJECTION_TIME: Duration = Duration::from_millis(50);

@@ -151,8 +151,9 @@ impl Upstream {
         indices
     }
 
-    /// Shares the queue of the upstream that this one replaces.
+    /// Shares the queue of the upstream that this one replaces, and what wakes those who wait.
     pub(super) fn follow_hold(&mut self, before: &Self) {
+        self.changed = Arc::clone(&before.changed);
         if let (Some(own), Some(before)) = (&mut self.hold, &before.hold) {
             own.clone_from(before);
         }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use catamaran_balance::health::excuses;
+use tokio::sync::Notify;
 
 use super::Backend;
 
@@ -23,20 +24,28 @@ pub struct Group {
     deciding: Mutex<()>,
     /// Whether more than `unwell_max` would be out, so that unwell backends serve.
     panics: AtomicBool,
+    /// Wakes those who wait for a member, as its health may have changed.
+    changed: Arc<Notify>,
 }
 
 impl Group {
     /// Makes a group of these backends with their weights. At most `unwell_max` percent of the weight may
     /// be out for missing answers. The caller leaves out backends that an operator stopped: whether they
-    /// are well changes nothing for the others.
+    /// are well changes nothing for the others. After each probe of a member, and whenever a member may serve that did
+    /// not before, all who wait for `changed` are woken.
     #[must_use]
-    pub fn new(members: impl Iterator<Item = (Arc<Backend>, u32)>, unwell_max: u8) -> Arc<Self> {
+    pub fn new(
+        members: impl Iterator<Item = (Arc<Backend>, u32)>,
+        unwell_max: u8,
+        changed: Arc<Notify>,
+    ) -> Arc<Self> {
         let members = members.map(|(backend, weight)| (Arc::downgrade(&backend), weight));
         Arc::new(Self {
             members: members.collect(),
             unwell_max,
             deciding: Mutex::default(),
             panics: AtomicBool::new(false),
+            changed,
         })
     }
 
@@ -109,6 +118,12 @@ impl Group {
         if self.panics.swap(panics, Ordering::Relaxed) != panics {
             log_panic(panics, &upstream, weights);
         }
+        self.note_change();
+    }
+
+    /// Wakes those who wait for a member.
+    pub(crate) fn note_change(&self) {
+        self.changed.notify_waiters();
     }
 
     /// The weight of the members for which `counts` is true, and the weight of all members.

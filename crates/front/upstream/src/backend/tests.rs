@@ -1,6 +1,8 @@
 //! Tests which requests get which pooled connection.
 
 use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use catamaran_message::{BodyLength, Fields, Request};
@@ -65,6 +67,32 @@ async fn exchanges_in_flight_are_summed_and_counted_as_load_only_for_who_reads_i
     backend.keep_load(false);
     drop((left, second));
     assert_eq!(numbers(), (0, 0));
+}
+
+#[tokio::test]
+async fn each_probe_wakes_those_who_wait_for_a_member() {
+    let mut peer = Some(Peer::start_with(|_| Script::new().stall()));
+    let address = peer.as_ref().unwrap().tcp_address();
+    let host = address.ip().to_string();
+    let port = address.port();
+    let config = BackendConfig::new(Protocol::Http, Address::Tcp { host, port });
+    let backend = Backend::new("app", config, 1);
+    let changed = Arc::<Notify>::default();
+    let members = [(Arc::clone(&backend), 1)].into_iter();
+    backend.configure(
+        backend.settings(),
+        Group::new(members, 100, Arc::clone(&changed)),
+    );
+    for is_well in [true, false] {
+        let mut woken = pin!(changed.notified());
+        woken.as_mut().enable();
+        if !is_well {
+            drop(peer.take());
+        }
+        assert_eq!(backend.begin_probe().1.await.answered, is_well);
+        let is_woken = poll_fn(|cx| Poll::Ready(woken.as_mut().poll(cx).is_ready())).await;
+        assert!(is_woken, "{is_well}");
+    }
 }
 
 /// Does one exchange and gives its connection back at `now`.
