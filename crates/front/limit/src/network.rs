@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use arrayvec::ArrayVec;
 
-/// The network to which a client's requests are counted.
+/// The network to which a client's requests are counted: the masked address, and the length of the prefix in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// The masked address, from the most significant bit.
-    bits: u128,
-    prefix: u8,
-    is_v4: bool,
+pub enum Network {
+    /// A network of IPv4.
+    V4(Ipv4Addr, u8),
+    /// A network of IPv6.
+    V6(Ipv6Addr, u8),
 }
 
 impl Network {
@@ -20,15 +20,17 @@ impl Network {
     #[must_use]
     #[inline]
     pub fn new(ip: IpAddr, prefix: [u8; 2]) -> Self {
-        let (bits, prefix, is_v4) = match ip.to_canonical() {
-            IpAddr::V4(ip) => (u128::from(ip.to_bits()) << 96, prefix[0].min(32), true),
-            IpAddr::V6(ip) => (ip.to_bits(), prefix[1].min(128), false),
-        };
-        let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-        Self {
-            bits: bits & mask,
-            prefix,
-            is_v4,
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                let prefix = prefix[0].min(32);
+                let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+                Self::V4(Ipv4Addr::from_bits(ip.to_bits() & mask), prefix)
+            }
+            IpAddr::V6(ip) => {
+                let prefix = prefix[1].min(128);
+                let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+                Self::V6(Ipv6Addr::from_bits(ip.to_bits() & mask), prefix)
+            }
         }
     }
 
@@ -36,17 +38,23 @@ impl Network {
     #[must_use]
     #[inline]
     pub fn to_bytes(&self) -> ArrayVec<u8, 17> {
-        let (family, len) = match self.prefix {
-            _ if self.is_v4 => (4, 4),
-            // Half of the address is hashed faster, and the other half is masked.
-            ..=64 => (6, 8),
-            _ => (6, 16),
-        };
         let mut key = ArrayVec::new();
-        key.push(family);
-        // There is room for the longest.
-        key.try_extend_from_slice(&self.bits.to_be_bytes()[..len])
-            .ok();
+        // There is room for the longest. Each length is known when this is compiled.
+        match self {
+            Self::V4(ip, _) => {
+                let [a, b, c, d] = ip.octets();
+                key.try_extend_from_slice(&[4, a, b, c, d]).ok();
+            }
+            // Half of the address is hashed faster, and the other half is masked.
+            Self::V6(ip, ..=64) => {
+                key.push(6);
+                key.try_extend_from_slice(&ip.octets()[..8]).ok();
+            }
+            Self::V6(ip, _) => {
+                key.push(6);
+                key.try_extend_from_slice(&ip.octets()).ok();
+            }
+        }
         key
     }
 }
@@ -54,16 +62,11 @@ impl Network {
 /// An address alone if its network has no others, else with the length of its prefix.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (ip, longest) = if self.is_v4 {
-            let bits = (self.bits >> 96) as u32;
-            (IpAddr::V4(Ipv4Addr::from_bits(bits)), 32)
-        } else {
-            (IpAddr::V6(Ipv6Addr::from_bits(self.bits)), 128)
-        };
-        if self.prefix == longest {
-            write!(f, "{ip}")
-        } else {
-            write!(f, "{ip}/{}", self.prefix)
+        match self {
+            Self::V4(ip, 32) => ip.fmt(f),
+            Self::V6(ip, 128) => ip.fmt(f),
+            Self::V4(ip, prefix) => write!(f, "{ip}/{prefix}"),
+            Self::V6(ip, prefix) => write!(f, "{ip}/{prefix}"),
         }
     }
 }

@@ -97,12 +97,11 @@ impl Table {
         // Most requests are subject to one limit, which needs no order of sets.
         if let [ask] = asks {
             let mut set = lock(&self.sets()[self.index(ask.key)]);
-            let judgement = set.judge(ask, quotas, now);
+            let known = set.find(ask);
+            let judgement = set.judge(known, ask, quotas, now);
+            set.charge(known, ask, judgement, quotas, now, &self.evicted);
             let mut outcome = Outcome::default();
             outcome.add(ask, judgement);
-            if outcome.passes() {
-                set.charge(ask, judgement, quotas, now, &self.evicted);
-            }
             return outcome;
         }
         let mut sets = LockedSets::new(self, asks);
@@ -110,7 +109,9 @@ impl Table {
         if outcome.passes() {
             for (ask, judgement) in asks.iter().zip(&outcome.judgements) {
                 let set = sets.of(ask);
-                set.charge(ask, *judgement, quotas, now, &self.evicted);
+                // Found again, since the charge of another key may have taken its slot.
+                let known = set.find(ask);
+                set.charge(known, ask, *judgement, quotas, now, &self.evicted);
             }
         }
         outcome
@@ -179,14 +180,12 @@ impl Table {
             enforced: true,
         };
         let mut set = lock(&self.sets()[self.index(key)]);
-        let slot = set.0.iter_mut().find(|slot| slot.tag == ask.tag());
-        match slot {
-            Some(slot) => {
-                slot.state = change(slot.state);
-                true
-            }
-            None => false,
-        }
+        let Some(index) = set.find(&ask) else {
+            return false;
+        };
+        let slot = &mut set.0[index];
+        slot.state = change(slot.state);
+        true
     }
 
     /// The index of a key's set, from the upper half of the key. The tag has other bits of it.
@@ -266,18 +265,24 @@ impl<'t> LockedSets<'t> {
     fn judge(&mut self, asks: &[Ask], quotas: &[Quota], now: u64) -> Outcome {
         let mut outcome = Outcome::default();
         for ask in asks {
-            outcome.add(ask, self.of(ask).judge(ask, quotas, now));
+            let set = self.of(ask);
+            outcome.add(ask, set.judge(set.find(ask), ask, quotas, now));
         }
         outcome
     }
 }
 
 impl Set {
-    /// Judges a request of a key. A key that the table does not have has no debt.
+    /// The index of a key's slot; `None`: the table does not have the key.
     #[inline]
-    fn judge(&self, ask: &Ask, quotas: &[Quota], now: u64) -> Judgement {
-        let slot = self.0.iter().find(|slot| slot.tag == ask.tag());
-        let state = slot.map_or(0, |slot| slot.state);
+    fn find(&self, ask: &Ask) -> Option<usize> {
+        self.0.iter().position(|slot| slot.tag == ask.tag())
+    }
+
+    /// Judges a request of a key, which has the slot `known`. A key that the table does not have has no debt.
+    #[inline]
+    fn judge(&self, known: Option<usize>, ask: &Ask, quotas: &[Quota], now: u64) -> Judgement {
+        let state = known.map_or(0, |index| self.0[index].state);
         match quotas.get(usize::from(ask.limit)) {
             Some(quota) => quota.judge(state, now),
             // A limit without a quota lets everything pass.
@@ -285,10 +290,11 @@ impl Set {
         }
     }
 
-    /// Charges a request to a key, if the limit lets it pass.
+    /// Charges a request to a key, which has the slot `known`, if the limit lets it pass.
     #[inline]
     fn charge(
         &mut self,
+        known: Option<usize>,
         ask: &Ask,
         judgement: Judgement,
         quotas: &[Quota],
@@ -296,31 +302,25 @@ impl Set {
         evicted: &AtomicU64,
     ) {
         if let Ok(charged) = judgement.charged {
-            *self.slot(ask, quotas, now, evicted) = Slot {
+            let index = known.unwrap_or_else(|| self.vacate(quotas, now, evicted));
+            self.0[index] = Slot {
                 tag: ask.tag(),
                 state: charged,
             };
         }
     }
 
-    /// The slot of a key. A new key gets a free slot, or that of the key with the smallest debt, which is evicted.
-    #[inline]
-    fn slot(&mut self, ask: &Ask, quotas: &[Quota], now: u64, evicted: &AtomicU64) -> &mut Slot {
-        let has_key = |slot: &Slot| slot.tag == ask.tag();
+    /// The index of a slot for a new key: a free one, or that of the key with the smallest debt, which is evicted.
+    #[inline(never)]
+    fn vacate(&self, quotas: &[Quota], now: u64, evicted: &AtomicU64) -> usize {
         let is_free = |slot: &Slot| {
             let quota = quotas.get(slot.limit());
             quota.is_none_or(|quota| quota.is_free(slot.state, now))
         };
-        let mut slots = self.0.iter();
-        let index = if let Some(known) = slots.position(has_key) {
-            known
-        } else if let Some(free) = self.0.iter().position(is_free) {
-            free
-        } else {
+        self.0.iter().position(is_free).unwrap_or_else(|| {
             evicted.fetch_add(1, Ordering::Relaxed);
             self.least(quotas, now)
-        };
-        &mut self.0[index]
+        })
     }
 
     /// The index of the slot whose key has the least debt relative to its burst. Any request in flight counts as more
