@@ -11,6 +11,7 @@ use arrayvec::ArrayVec;
 use catamaran_limit::{ASKS_MAX, Ask, Judgement, Outcome, Quota};
 use catamaran_message::{Fields, NameRef, Traits};
 use catamaran_upstream::Culprit;
+use tokio::time::Instant;
 
 use crate::config::LimitBy;
 use crate::counters::Reason;
@@ -59,7 +60,12 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
     if asks.is_empty() {
         return None;
     }
-    let outcome = limits.take(&asks);
+    let now = if keys.iter().any(|key| key.limit.is_exact) {
+        Instant::now()
+    } else {
+        exchange.scene.deadline.instant()
+    };
+    let outcome = limits.take(&asks, now);
     let mut refusing = None;
     let mut fields: Option<LimitFields> = None;
     let mut flights: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();

@@ -15,6 +15,7 @@ use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
 use crate::config::{Config, LimitConfig, ListenAddress, ListenerConfig};
+use crate::deadlines::LATENESS_MAX;
 
 /// The limits of a site, and what keys owe to them.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct SiteLimits {
     limits: Vec<SiteLimit>,
     /// For each listener the indices of its limits.
     of_listeners: Vec<Box<[usize]>>,
+    /// Whether some listener has limits.
+    has_listeners: bool,
     /// The listeners with a limit of new connections, and its number in the table.
     connections: Vec<(ListenAddress, Quota, u16)>,
     memory: u64,
@@ -35,6 +38,8 @@ pub(crate) struct SiteLimit {
     pub(crate) config: Arc<LimitConfig>,
     /// Its number in the table.
     pub(crate) number: u16,
+    /// Whether it must be asked by an exact clock, since the coarse one would refuse requests that come at just the rate.
+    pub(crate) is_exact: bool,
     counts: Arc<PerWorker<LimitCounts>>,
 }
 
@@ -123,19 +128,23 @@ impl SiteLimits {
         let connections: Vec<_> = config.listeners.iter().filter_map(rate).collect();
         let index = |name: &String| config.limits.iter().position(|it| it.name == *name);
         let listeners = config.listeners.iter();
-        let of_listeners = listeners.map(|it| it.request_limits.iter().filter_map(index).collect());
+        let of_listeners: Vec<Box<[usize]>> = listeners
+            .map(|it| it.request_limits.iter().filter_map(index).collect())
+            .collect();
         if config.limits.is_empty() && connections.is_empty() {
             return None;
         }
         let memory = config.server.limit_memory;
         let limit = |limit: &LimitConfig| SiteLimit {
             number: 0,
+            is_exact: !limit.quota.bears_lateness(LATENESS_MAX),
             config: Arc::new(limit.clone()),
             counts: Arc::new(PerWorker::new(workers, |_| LimitCounts::default())),
         };
         let mut limits = Self {
             limits: config.limits.iter().map(limit).collect(),
-            of_listeners: of_listeners.collect(),
+            has_listeners: of_listeners.iter().any(|it| !it.is_empty()),
+            of_listeners,
             connections,
             memory,
             ledger: Ledger::new(memory),
@@ -168,7 +177,7 @@ impl SiteLimits {
             key: self.ledger.table.key(*number, &network.to_bytes()),
             enforced: true,
         };
-        self.take(&[ask]).passes()
+        self.take(&[ask], Instant::now()).passes()
     }
 
     /// Takes over what keys owe to limits of the site before, and the counts of limits with the same name.
@@ -205,7 +214,7 @@ impl SiteLimits {
 
     /// Whether some listener has limits.
     pub(crate) fn has_listeners(&self) -> bool {
-        self.of_listeners.iter().any(|it| !it.is_empty())
+        self.has_listeners
     }
 
     /// The indices of the limits of a listener, by its index.
@@ -218,16 +227,16 @@ impl SiteLimits {
         self.ledger.table.key(limit.number, subject)
     }
 
-    /// Asks limits for a request, and charges it if it passes.
-    pub(crate) fn take(&self, asks: &[Ask]) -> Outcome {
+    /// Asks limits for a request that comes at `now`, and charges it if it passes.
+    pub(crate) fn take(&self, asks: &[Ask], now: Instant) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.take(asks, quotas, self.ledger.now())
+        table.take(asks, quotas, self.ledger.nanos(now))
     }
 
     /// What [`Self::take`] would say now; nothing is charged.
     pub(crate) fn look(&self, asks: &[Ask]) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.look(asks, quotas, self.ledger.now())
+        table.look(asks, quotas, self.ledger.nanos(Instant::now()))
     }
 
     /// Counts the result of asking a limit about a request.
@@ -265,7 +274,7 @@ impl SiteLimits {
     /// The figures of all limits. It looks at the whole table.
     pub(crate) fn figures(&self) -> Vec<LimitFigures> {
         let Ledger { table, quotas, .. } = &self.ledger;
-        let counts = table.counts(quotas, self.ledger.now());
+        let counts = table.counts(quotas, self.ledger.nanos(Instant::now()));
         let figures = |limit: &SiteLimit| {
             // How many keys owe something, and how much they owe together.
             let (keys, sum) = counts[usize::from(limit.number)];
@@ -335,9 +344,9 @@ impl Ledger {
         u16::try_from(number).unwrap_or(u16::MAX)
     }
 
-    /// The present time. It is exact, since the coarse clock would refuse requests that come at just the rate.
-    fn now(&self) -> u64 {
-        let since = Instant::now().saturating_duration_since(self.began);
+    /// A time as the table counts it.
+    fn nanos(&self, time: Instant) -> u64 {
+        let since = time.saturating_duration_since(self.began);
         let seconds = since.as_secs().saturating_mul(1_000_000_000);
         seconds.saturating_add(since.subsec_nanos().into())
     }
