@@ -12,7 +12,7 @@ use crate::config::{LimitBy, LimitConfig};
 use crate::exchange::fields::forwarded::{Peer, Sender};
 use crate::exchange::grounds::Grounds;
 use crate::site::limits::{SiteLimit, SiteLimits};
-use crate::site::rules::Rules;
+use crate::site::route::Route;
 use crate::trust::is_trusted;
 use crate::tunnel_request;
 
@@ -42,12 +42,12 @@ pub(crate) enum LimitSubject {
 pub(crate) fn of_request<'s>(
     grounds: &Grounds<'s>,
     sender: &Sender,
-    rules: Option<&'s Rules>,
+    route: Option<&'s Route>,
     head: &RequestHead,
 ) -> LimitKeys<'s> {
     match grounds.site.limits.as_deref() {
         None => LimitKeys::new(),
-        Some(limits) => limited(limits, grounds, sender, rules, head),
+        Some(limits) => limited(limits, grounds, sender, route, head),
     }
 }
 
@@ -57,11 +57,11 @@ fn limited<'s>(
     limits: &'s SiteLimits,
     grounds: &Grounds<'s>,
     sender: &Sender,
-    rules: Option<&'s Rules>,
+    route: Option<&'s Route>,
     head: &RequestHead,
 ) -> LimitKeys<'s> {
     let mut keys = LimitKeys::new();
-    let of_route = rules.map_or(&[][..], Rules::limits);
+    let of_route = route.map_or(&[][..], |route| &route.limits);
     let of_listener = if limits.has_listeners() {
         let listener = grounds.site.listener(grounds.listener);
         listener.map_or(&[][..], |listener| limits.of_listener(listener))

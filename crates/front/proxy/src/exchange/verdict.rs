@@ -378,7 +378,7 @@ impl<'s> Case<'_, 's> {
         head: &RequestHead,
         ask: AskLimits<'_, 's>,
     ) -> Option<OwnAnswer> {
-        let keys = limit_keys::of_request(self.grounds, self.sender, rules_of(route), head);
+        let keys = limit_keys::of_request(self.grounds, self.sender, route, head);
         if keys.is_empty() { None } else { ask(&keys) }
     }
 

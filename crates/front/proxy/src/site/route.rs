@@ -71,8 +71,10 @@ pub(crate) struct RouteTable {
 pub(crate) struct Route {
     pub(crate) config: RouteConfig,
     pub(crate) action: Action,
-    /// The rules of the route; `None` if it has none.
+    /// The rules of the route; `None` if it has none but limits.
     pub(crate) rules: Option<Box<Rules>>,
+    /// The indices of the route's limits in the site.
+    pub(crate) limits: Box<[usize]>,
     /// Whether what its expression captures is used.
     pub(crate) captures: bool,
     rank: Rank,
@@ -286,8 +288,9 @@ impl RouteTable {
 
     /// Resolves the limits that rules name. `limit` returns the index of a limit, by its name.
     pub(crate) fn resolve_limits(&mut self, limit: impl Fn(&str) -> Option<usize>) {
-        for rules in self.routes.iter_mut().flat_map(|it| &mut it.rules) {
-            rules.resolve_limits(&limit);
+        for route in &mut self.routes {
+            let names = route.config.rules.iter().flat_map(|rules| &rules.limits);
+            route.limits = names.filter_map(|name| limit(name)).collect();
         }
     }
 
@@ -394,7 +397,7 @@ impl RouteTable {
             return false;
         };
         let (first, second) = (&self.routes[first], &self.routes[second]);
-        let have_no_rules = first.rules.is_none() && second.rules.is_none();
+        let have_no_rules = first.config.rules.is_none() && second.config.rules.is_none();
         // Two redirects may lead to different places.
         have_no_rules && first.action == second.action && first.action != Action::Redirect
     }
@@ -477,6 +480,7 @@ impl Route {
         Self {
             action,
             rules: Rules::new(config).map(Box::new),
+            limits: Box::default(),
             captures: config.regex.is_some() && uses_captures(config),
             rank: Rank::of_route(config),
             exclude: config.exclude.iter().map(ExcludedPaths::new).collect(),

@@ -28,8 +28,6 @@ pub(crate) struct Rules {
     files: Option<Arc<Directory>>,
     /// The index of the route's cache in the site; `None`: it has no cache.
     cache: Option<usize>,
-    /// The indices of the route's limits in the site.
-    limits: Box<[usize]>,
     /// Whether the rules change responses in any way.
     changes_responses: bool,
     /// A digest of the rules that change requests. It is part of cache keys.
@@ -41,10 +39,10 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Prepares the rules of a route; `None`: it has none. [`Self::resolve`] later looks up the members
-    /// that they name.
+    /// Prepares the rules of a route; `None`: it has none but limits, which are [`Route`](super::route::Route)'s.
+    /// [`Self::resolve`] later looks up the members that they name.
     pub(crate) fn new(route: &RouteConfig) -> Option<Self> {
-        let config = route.rules.as_ref()?;
+        let config = route.rules.as_ref().filter(|rules| !are_limits(rules))?;
         Some(Self {
             rewrite: config
                 .rewrite
@@ -55,7 +53,6 @@ impl Rules {
                 .as_ref()
                 .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
             cache: None,
-            limits: Box::default(),
             changes_responses: changes_responses(config),
             digest: digest(route, config),
             stopped: Box::default(),
@@ -80,12 +77,6 @@ impl Rules {
         self.cache = self.config.cache.as_deref().and_then(cache);
     }
 
-    /// Looks up the indices of the limits that the rules name.
-    pub(super) fn resolve_limits(&mut self, limit: impl Fn(&str) -> Option<usize>) {
-        let names = self.config.limits.iter();
-        self.limits = names.filter_map(|name| limit(name)).collect();
-    }
-
     /// The largest body of a request in bytes: as the route says, or else the listener. `None`: there is
     /// no limit.
     pub(crate) fn body_max(rules: Option<&Self>, listener: &ListenerConfig) -> Option<u64> {
@@ -101,11 +92,6 @@ impl Rules {
     /// The index of the route's cache in the site; `None`: it has no cache.
     pub(crate) fn cache(&self) -> Option<usize> {
         self.cache
-    }
-
-    /// The indices of the route's limits in the site.
-    pub(crate) fn limits(&self) -> &[usize] {
-        &self.limits
     }
 
     /// The digest of the rules that change requests, which is part of cache keys.
@@ -213,6 +199,15 @@ impl Rules {
     pub(crate) fn response_fields(&self) -> &[ResponseFieldRule] {
         &self.config.response_headers
     }
+}
+
+/// Whether limits are all that a route's rules say.
+fn are_limits(config: &RouteRules) -> bool {
+    let others = RouteRules {
+        limits: Vec::new(),
+        ..config.clone()
+    };
+    others == RouteRules::default()
 }
 
 /// Whether a route's responses need a [`Passage`](crate::exchange::fields::passage::Passage). The function destructures
