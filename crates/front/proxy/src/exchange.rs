@@ -81,7 +81,7 @@ pub(crate) async fn serve(
             }
         }
         Decision::Answer(answer) => {
-            Ok(Box::pin(own_response::answer(&mut exchange, down, *answer)).await)
+            Ok(boxed(|| own_response::answer(&mut exchange, down, *answer)).await)
         }
         Decision::Refuse(failure) => Err(failure),
     };

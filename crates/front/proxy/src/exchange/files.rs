@@ -99,6 +99,7 @@ async fn fail_file(
         content: OwnContent::Page(failure.status),
         reason: failure.reason,
         guard: None,
+        spent: None,
     };
     own_response::answer(exchange, down, own).await
 }

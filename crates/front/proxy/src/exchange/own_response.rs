@@ -53,6 +53,9 @@ pub(crate) async fn answer(
     down: &mut Downstream<'_>,
     own: OwnAnswer,
 ) -> After {
+    if let Some(head) = own.spent {
+        down.recycle(head);
+    }
     let mut reason = own.reason;
     let answer = match own.content {
         OwnContent::Page(status) if status.is_success() => page(exchange, status).of_route(),

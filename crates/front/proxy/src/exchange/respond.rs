@@ -3,6 +3,8 @@
 //! A page says in general terms what happened and has the request's id. Only the log says which
 //! backend failed and how. An operator may have another page sent with a status.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use catamaran_message::Fields;
 use catamaran_message::name::{
@@ -13,25 +15,56 @@ use http::{Method, StatusCode};
 use crate::date;
 use crate::request_id::RequestId;
 
+/// The parts of the page for a status that all requests share, made when the status is first answered.
+#[derive(Debug)]
+struct PageParts {
+    /// The fields, without those of the request.
+    fields: Fields,
+    /// The body up to the request's id.
+    beginning: Vec<u8>,
+}
+
+impl PageParts {
+    /// The parts of the page for `status`.
+    fn of(status: StatusCode) -> &'static Self {
+        static PARTS: [OnceLock<PageParts>; STATUSES] = [const { OnceLock::new() }; STATUSES];
+        // A status has three digits.
+        let index = usize::from(status.as_u16()) % STATUSES;
+        PARTS[index].get_or_init(|| Self::new(status))
+    }
+
+    fn new(status: StatusCode) -> Self {
+        let mut fields = Fields::new();
+        fields.append(CONTENT_TYPE, "text/html; charset=utf-8");
+        fields.append(CACHE_CONTROL, "no-store");
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => fields.append(RETRY_AFTER, "1"),
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
+                fields.append(ALLOW, METHODS);
+            }
+            _ => {}
+        }
+        let (code, explanation) = (status.as_str(), explain(status));
+        let phrase = status.canonical_reason().unwrap_or("Error");
+        let beginning = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{code} {phrase}</title></head>\n\
+             <body><h1>{code} {phrase}</h1>\n<p>{explanation}</p>\n<p>Request <code>"
+        );
+        Self {
+            fields,
+            beginning: beginning.into(),
+        }
+    }
+}
+
 /// The header fields of the response with such a page.
 pub(crate) fn fields(status: StatusCode, id: RequestId) -> Fields {
-    let mut fields = Fields::new();
-    fields.reserve_lines(FIELDS_MAX, LINES_MAX);
-    fields.append(CONTENT_TYPE, "text/html; charset=utf-8");
-    fields.append(CACHE_CONTROL, "no-store");
+    let parts = PageParts::of(status);
+    let mut fields = parts.fields.with_room(FIELDS_MAX, LINES_MAX);
     if let Some(date) = date::now() {
         fields.append(DATE, date);
     }
     fields.append(X_REQUEST_ID, id.digits());
-    match status {
-        StatusCode::SERVICE_UNAVAILABLE => {
-            fields.append(RETRY_AFTER, "1");
-        }
-        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NO_CONTENT => {
-            fields.append(ALLOW, METHODS);
-        }
-        _ => {}
-    }
     fields
 }
 
@@ -43,24 +76,8 @@ pub(crate) fn allow(methods: &[Method]) -> Fields {
 
 /// The front's page for `status`, as HTML with the request's id.
 pub(crate) fn page(status: StatusCode, id: RequestId) -> Bytes {
-    let phrase = status.canonical_reason().unwrap_or("Error").as_bytes();
-    let code = status.as_str().as_bytes();
-    let page = [
-        b"<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
-        code,
-        b" ",
-        phrase,
-        b"</title></head>\n<body><h1>",
-        code,
-        b" ",
-        phrase,
-        b"</h1>\n<p>",
-        explain(status).as_bytes(),
-        b"</p>\n<p>Request <code>",
-        &id.digits(),
-        b"</code></p></body></html>\n",
-    ];
-    page.concat().into()
+    let beginning = &PageParts::of(status).beginning[..];
+    [beginning, &id.digits(), PAGE_END].concat().into()
 }
 
 /// What a page says about its status.
@@ -87,10 +104,17 @@ fn explain(status: StatusCode) -> &'static str {
     }
 }
 
-/// How many fields there is room for at once: the four of every page, `Allow` or `Retry-After`, and some of the route.
-const FIELDS_MAX: usize = 8;
-/// How many bytes there is room for at once in the lines of these fields.
-const LINES_MAX: usize = 512;
+/// The body after the request's id.
+const PAGE_END: &[u8] = b"</code></p></body></html>\n";
+
+/// One more than the largest status.
+const STATUSES: usize = 1000;
+
+/// How many fields may be added without moving the others: `Date`, `X-Request-Id`, `Retry-After`, and some of the route.
+const FIELDS_MAX: usize = 6;
+
+/// The bytes of their lines.
+const LINES_MAX: usize = 256;
 
 /// The methods in `Allow` of a 405, and of the answer to an OPTIONS that is not forwarded. CONNECT
 /// and TRACE are refused.

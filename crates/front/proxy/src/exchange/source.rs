@@ -19,6 +19,7 @@ use catamaran_transport::ByteQueue;
 use catamaran_upstream::{Event, Lease};
 use http::StatusCode;
 
+use crate::boxed::in_box;
 use crate::config::BackendConfig;
 use crate::deadlines::Tick;
 use crate::exchange::compression::{Compression, CompressionOffer};
@@ -106,14 +107,14 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer with these fields and this body.
     pub(crate) fn new(status: StatusCode, headers: Fields, body: Bytes) -> Self {
-        let head = ResponseHead {
+        let head = in_box(|| ResponseHead {
             status,
             headers,
             content_length: Some(body.len() as u64),
             ..ResponseHead::default()
-        };
+        });
         Self {
-            head: Box::new(head),
+            head,
             body,
             head_taken: false,
             scope: FieldScope::OwnPage,

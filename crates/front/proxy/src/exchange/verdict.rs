@@ -57,6 +57,16 @@ pub(crate) struct Verdict<'s> {
     pub(crate) decision: Decision<'s>,
 }
 
+impl Verdict<'_> {
+    /// Keeps the head of a request that the front answers itself.
+    fn with_spent(mut self, head: Box<RequestHead>) -> Self {
+        if let Decision::Answer(answer) = &mut self.decision {
+            answer.spent = Some(head);
+        }
+        self
+    }
+}
+
 /// Asks the limits that a request is subject to. Returns the answer to a request that one of them refuses.
 pub(crate) type AskLimits<'q, 's> = &'q mut dyn FnMut(&[LimitKey<'s>]) -> Option<OwnAnswer>;
 
@@ -103,6 +113,8 @@ pub(crate) struct OwnAnswer {
     pub(crate) reason: Reason,
     /// The route's guard that refuses the client; `None`: no guard does.
     pub(crate) guard: Option<Guard>,
+    /// The request's head, whose memory the next request may use; `None`: it is not kept.
+    pub(crate) spent: Option<Box<RequestHead>>,
 }
 
 /// The content of the front's own answer.
@@ -130,6 +142,7 @@ impl OwnAnswer {
             content,
             reason: Reason::new(Culprit::Client, token),
             guard: None,
+            spent: None,
         }
     }
 
@@ -360,13 +373,16 @@ impl<'s> Case<'_, 's> {
         if !target.is_guarded()
             && let Some(refusal) = self.limited(route, &head, ask)
         {
-            return self.answer(route, refusal, Some(&path), &head);
+            let verdict = self.answer(route, refusal, Some(&path), &head);
+            return verdict.with_spent(head);
         }
         let paths = Paths { sent, path };
         match target {
             Target::Upstream(upstream, files) => self.forward(route, upstream, files, paths, head),
             Target::Files(directory) => self.serve_files(route, directory, paths, head),
-            Target::Own(answer) => self.answer(route, answer, Some(&paths.path), &head),
+            Target::Own(answer) => self
+                .answer(route, answer, Some(&paths.path), &head)
+                .with_spent(head),
         }
     }
 
@@ -648,6 +664,7 @@ impl<'s> Case<'_, 's> {
                 content: OwnContent::Page(StatusCode::INTERNAL_SERVER_ERROR),
                 reason: Reason::new(Culprit::Front, "redirect-loop"),
                 guard: None,
+                spent: None,
             },
         }
     }
