@@ -56,6 +56,9 @@ pub enum Fault {
     /// More than one Host field.
     #[error("more than one Host field")]
     HostDuplicate,
+    /// More than one line of a field that has one value and decides what a request is answered, such as Authorization.
+    #[error("more than one line of a field that has one value")]
+    FieldDuplicate,
     /// A Host field, or the authority of an absolute target, that is not `host [":" port]`.
     #[error("malformed host")]
     HostSyntax,
@@ -176,6 +179,7 @@ impl Fault {
             Self::TargetForm => "target-form",
             Self::HostMissing => "host-missing",
             Self::HostDuplicate => "host-duplicate",
+            Self::FieldDuplicate => "field-duplicate",
             Self::HostSyntax => "host-syntax",
             Self::FieldName => "field-name",
             Self::FieldValue => "field-value",

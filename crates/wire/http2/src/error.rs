@@ -146,6 +146,9 @@ pub enum StreamFault {
     /// More than one Host field.
     #[error("more than one Host field")]
     HostDuplicate,
+    /// More than one line of a field that has one value and decides what a request is answered, such as Authorization.
+    #[error("more than one line of a field that has one value")]
+    FieldDuplicate,
     /// A host that is not `host [":" port]`.
     #[error("malformed host")]
     HostSyntax,
@@ -175,6 +178,7 @@ impl StreamFault {
             | Self::Target(_)
             | Self::HostMissing
             | Self::HostDuplicate
+            | Self::FieldDuplicate
             | Self::HostSyntax
             | Self::HostMismatch => StatusCode::BAD_REQUEST,
             Self::Scheme => StatusCode::MISDIRECTED_REQUEST,
@@ -229,6 +233,7 @@ impl StreamFault {
             Self::HostDuplicate => "host-duplicate",
             Self::Target(TargetFault::Host(_)) | Self::HostSyntax => "host-syntax",
             Self::HostMismatch => "host-mismatch",
+            Self::FieldDuplicate => "field-duplicate",
             Self::FieldTooLong => "field-too-long",
             Self::TooManyFields => "too-many-fields",
             Self::HeadTooLarge => "head-too-large",

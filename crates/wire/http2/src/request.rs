@@ -41,6 +41,9 @@ pub(crate) fn read(
     head.target.scheme = Some(scheme);
     head.authority = Some(authority(block)?);
     head.version = Version::HTTP_2;
+    if block.fields.repeats_singleton() {
+        return Err(StreamFault::FieldDuplicate);
+    }
     let length = block.take_content_length()?;
     head.body = body_length(length, ends, is_tunnel)?;
     let expects_continue = block

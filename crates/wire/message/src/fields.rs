@@ -322,6 +322,17 @@ impl Fields {
         }
     }
 
+    /// Whether a field with one value stands several times ([`Traits::SINGLETON`]).
+    #[inline]
+    #[must_use]
+    pub fn repeats_singleton(&self) -> bool {
+        self.may_have(Traits::SINGLETON) && {
+            let is_one = |field: &Field<'_>| field.traits().has_any(Traits::SINGLETON);
+            let mut all = self.iter().filter(is_one);
+            all.any(|field| self.only(field.name_ref()).is_none())
+        }
+    }
+
     /// Whether the client waits for 100 (Continue), by `Expect` (RFC 9110, section 10.1.1); `None`: it expects
     /// something else.
     #[must_use]

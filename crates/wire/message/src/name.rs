@@ -49,6 +49,10 @@ impl Traits {
     pub const SECRET: Self = Self(1 << 10);
     /// Has a different value in most messages, so that it is useless in a table of HPACK or QPACK.
     pub const UNIQUE: Self = Self(1 << 11);
+    /// Has one value that is no list, and decides what a request is answered: readers of a request in which it stands
+    /// twice disagree on the one that counts (RFC 9110, section 5.3). Names that say where a body ends, and `Host`, have
+    /// checks of their own.
+    pub const SINGLETON: Self = Self(1 << 14);
 
     /// All traits of fields that no other connection gets: they concern one alone, or say where a body ends.
     pub const OF_CONNECTION: Self = Self::HOP_BY_HOP.with(Self::FRAMING).with(Self::NOMINATED);
@@ -334,7 +338,7 @@ names! {
     ACCEPT_LANGUAGE "Accept-Language".hpack(17).request(0x04);
     ACCEPT_ENCODING "Accept-Encoding".hpack(16).request(0x03);
     ACCEPT_CHARSET "Accept-Charset".hpack(15).request(0x02);
-    AUTHORIZATION "Authorization".hpack(23).request(0x05).is(Traits::SECRET);
+    AUTHORIZATION "Authorization".hpack(23).request(0x05).is(Traits::SECRET).is(Traits::SINGLETON);
     CONNECTION "Connection".request(0x06).is(HOP_BY_HOP);
     CONTENT_TYPE "Content-Type".hpack(31).request(0x07).response(0x01);
     CONTENT_LENGTH "Content-Length".hpack(28).request(0x08).response(0x03).is(Traits::FRAMING).is(Traits::UNIQUE);
@@ -345,7 +349,7 @@ names! {
     ORIGIN "Origin";
     RANGE "Range".hpack(50).is(Traits::UNIQUE);
     IF_NONE_MATCH "If-None-Match".hpack(41).is(Traits::CONDITION).is(Traits::UNIQUE);
-    IF_MODIFIED_SINCE "If-Modified-Since".hpack(40).is(Traits::CONDITION).is(Traits::UNIQUE);
+    IF_MODIFIED_SINCE "If-Modified-Since".hpack(40).is(Traits::CONDITION).is(Traits::UNIQUE).is(Traits::SINGLETON);
     UPGRADE_INSECURE_REQUESTS "Upgrade-Insecure-Requests";
     DNT "DNT";
     SEC_GPC "Sec-GPC";
@@ -378,7 +382,7 @@ names! {
     ACCEPT_RANGES "Accept-Ranges".hpack(18).is(Traits::OF_CONTENT);
     CONTENT_ENCODING "Content-Encoding".hpack(26).is(Traits::EXACT_BODY);
     CONTENT_LANGUAGE "Content-Language".hpack(27).response(0x02);
-    CONTENT_RANGE "Content-Range".hpack(30).is(Traits::UNIQUE).is(Traits::EXACT_BODY);
+    CONTENT_RANGE "Content-Range".hpack(30).is(Traits::UNIQUE).is(Traits::EXACT_BODY).is(Traits::SINGLETON);
     CONTENT_DISPOSITION "Content-Disposition".hpack(25);
     CONTENT_LOCATION "Content-Location".hpack(29).is(Traits::UNIQUE).is(Traits::OF_CONTENT);
     CONTENT_SECURITY_POLICY "Content-Security-Policy";
@@ -421,8 +425,8 @@ names! {
     FROM "From".hpack(37);
     HTTP2_SETTINGS "HTTP2-Settings".is(Traits::NOT_FORWARDED).is(Traits::OF_CODEC);
     IF_MATCH "If-Match".hpack(39).is(Traits::CONDITION).is(Traits::UNIQUE);
-    IF_RANGE "If-Range".hpack(42).is(Traits::UNIQUE);
-    IF_UNMODIFIED_SINCE "If-Unmodified-Since".hpack(43).is(Traits::CONDITION).is(Traits::UNIQUE);
+    IF_RANGE "If-Range".hpack(42).is(Traits::UNIQUE).is(Traits::SINGLETON);
+    IF_UNMODIFIED_SINCE "If-Unmodified-Since".hpack(43).is(Traits::CONDITION).is(Traits::UNIQUE).is(Traits::SINGLETON);
     LAST_EVENT_ID "Last-Event-ID".is(Traits::UNIQUE);
     MAX_FORWARDS "Max-Forwards".hpack(47);
     NEL "NEL";

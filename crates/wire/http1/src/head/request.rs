@@ -34,6 +34,9 @@ pub(crate) fn decode(
         None if version != Version::HTTP_10 => return Err(Fault::HostMissing),
         None => {}
     }
+    if head.headers.repeats_singleton() {
+        return Err(Fault::FieldDuplicate);
+    }
     let body = FramingFields::read(&head.headers)?.request_length(version)?;
     // HTTP/1.0 has no expectations.
     let expects_continue =

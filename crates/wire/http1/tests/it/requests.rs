@@ -150,6 +150,11 @@ fn host_rows() -> Vec<(u32, Vec<u8>, Expect)> {
             b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n".to_vec(),
             Refuse(Fault::HostDuplicate),
         ),
+        (0, get("Authorization: a\r\nauthorization: a"), Refuse(Fault::FieldDuplicate)),
+        (0, get("If-Range: a\r\nX: b\r\nIf-Range: b"), Refuse(Fault::FieldDuplicate)),
+        (0, get("Authorization: a\r\nIf-Range: b"), Serve("/", b"")),
+        // Lists may stand in several lines (RFC 9110, section 5.3).
+        (0, get("If-None-Match: \"a\"\r\nIf-None-Match: \"b\""), Serve("/", b"")),
         (38, host(" "), Refuse(Fault::HostSyntax)),
         (38, host(""), Refuse(Fault::HostSyntax)),
         (38, host(" :80"), Refuse(Fault::HostSyntax)),

@@ -367,6 +367,10 @@ fn faulty_requests() -> Vec<(Vec<(&'static str, &'static str)>, StreamFault)> {
         (instead(":authority", "a@b"), F::HostSyntax),
         (with(&[("host", "b")]), F::HostMismatch),
         (with(&[("host", "a"), ("host", "a")]), F::HostDuplicate),
+        (
+            with(&[("authorization", "a"), ("authorization", "a")]),
+            F::FieldDuplicate,
+        ),
         (with(&[("expect", "more")]), F::Expectation),
         (
             vec![(":method", "CONNECT"), (":authority", "a:1")],

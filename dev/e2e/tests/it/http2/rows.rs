@@ -201,6 +201,9 @@ fn what_http_forbids_is_answered() {
     status("8 no host", &[METHOD, SCHEME, PATH], 400);
     let two = [METHOD, SCHEME, PATH, (b"host", b"HOST"), (b"host", b"HOST")];
     status("8 two Hosts", &two, 400);
+    let field: Field = (b"authorization", b"Basic eA==");
+    let twice = [METHOD, SCHEME, HOST, PATH, field, field];
+    status("two Authorizations", &twice, 400);
     let expects = [METHOD, SCHEME, HOST, PATH, (b"expect", b"more")];
     status("an unknown expectation", &expects, 417);
     let many: Vec<Field> = [METHOD, SCHEME, HOST, PATH]
@@ -216,6 +219,7 @@ fn what_http_forbids_is_answered() {
         "host-mismatch",
         "host-missing",
         "host-duplicate",
+        "field-duplicate",
         "too-many-fields",
     ]);
 }
