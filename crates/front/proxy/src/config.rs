@@ -7,6 +7,7 @@ pub(crate) mod attributes;
 pub(crate) mod cache;
 pub(crate) mod compress;
 pub(crate) mod conditions;
+pub(crate) mod cookies;
 pub(crate) mod cors;
 pub(crate) mod expression;
 pub(crate) mod limit;
@@ -49,6 +50,7 @@ pub use catamaran_upstream::config::{
 };
 pub use compress::CompressConfig;
 pub use conditions::{RequestConditions, Unless};
+pub use cookies::{CookieReplacement, CookieRules, CookieTest, FlagChanges, FlagRule};
 pub use cors::{CorsConfig, OriginError, OriginPattern};
 pub use expression::{ExpressionError, PathExpression};
 use http::HeaderValue;

@@ -1,6 +1,7 @@
 //! `[[route]]`: which request goes where, and what it changes on the way.
 
 mod compress;
+mod cookies;
 mod cors;
 mod fields;
 mod files;
@@ -15,6 +16,10 @@ use std::sync::Arc;
 
 use catamaran_proxy::config::{
     PathExpression, Redirect, ResponseFieldRule, RouteConfig, RouteRules, RouteTarget,
+};
+pub(crate) use cookies::{
+    DOMAIN_SECTION as COOKIE_DOMAIN_SECTION, PATH_SECTION as COOKIE_PATH_SECTION,
+    SECTION as COOKIE_SECTION,
 };
 pub(crate) use cors::SECTION as CORS_SECTION;
 pub use fields::is_ruled_field;
@@ -96,6 +101,9 @@ fn read_one(
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
         fields::REQUEST_NAME,
         RESPONSE_NAME,
+        cookies::FLAGS,
+        cookies::DOMAINS,
+        cookies::PATHS,
         cors::NAME,
         error_pages::NAME,
         unless::NAME,
@@ -140,9 +148,8 @@ fn read_one(
     let activation_place = table.place_of("activation");
     let cache_place = table.place_of("cache");
     let limits_place = table.place_of("limits");
-    if !forwards && target.is_some() && fields::changes_requests(entries) {
-        let message = "`request_headers` has no use without `upstream`";
-        table.push(Finding::fault(message, place.clone()).hint("remove it"));
+    if !forwards && target.is_some() {
+        check_tables(&mut table, entries);
     }
     table.finish(report);
     let all_rules = with_tables(rules, entries, expression, surroundings, for_all, report);
@@ -167,6 +174,21 @@ fn read_one(
     })
 }
 
+/// Reports tables of a route without an upstream that only requests and responses of backends need.
+fn check_tables(table: &mut Table<'_>, entries: &DeTable<'_>) {
+    let of_cookies = [cookies::FLAGS, cookies::DOMAINS, cookies::PATHS];
+    let mut useless = of_cookies
+        .map(|name| (name, entries.contains_key(name)))
+        .to_vec();
+    useless.push((fields::REQUEST_NAME, fields::changes_requests(entries)));
+    for (name, is_there) in useless {
+        if is_there {
+            let message = format!("`{name}` has no use without `upstream`");
+            table.push(Finding::fault(message, table.place()).hint("remove it"));
+        }
+    }
+}
+
 /// The rules, completed by the tables that the route has besides its keys.
 fn with_tables(
     rules: RouteRules,
@@ -184,6 +206,7 @@ fn with_tables(
         error_pages::read(value, &error_pages::ROUTE_SECTION, surroundings, report)
     });
     RouteRules {
+        cookies: cookies::read(entries, expression, report),
         request_headers,
         // The route's own changes come last, so that they win.
         response_headers: [for_all.response_headers, &own].concat(),

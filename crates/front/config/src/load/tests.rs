@@ -46,6 +46,12 @@ fn file(header: &str, added: &str) -> String {
             "[route.cors]",
             "origins = [\"https://app.example.org\", \"https://*.example.net\"]",
         ),
+        ("[[route.cookie]]", "flags = \"Secure\""),
+        (
+            "[[route.cookie_domain]]",
+            "from = \"app.internal\"\nto = \"/shop/\"",
+        ),
+        ("[[route.cookie_path]]", "from = \"/app/\"\nto = \"/shop/\""),
         ("[route.error_pages]", ""),
         ("[error_pages]", ""),
         (
@@ -55,6 +61,10 @@ fn file(header: &str, added: &str) -> String {
         ("[log]", ""),
         ("[trace]", "address = \"http://127.0.0.1:4318\""),
     ] {
+        // These are for a route with an upstream alone.
+        if table.starts_with("[[route.cookie") && table != header {
+            continue;
+        }
         let key = added.split('=').next().unwrap_or_default();
         let here = table == header && !key.is_empty();
         // A route has one target, and a rewrite a prefix alone.
@@ -130,6 +140,10 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
                 "upstream = \"NAME\"\nrewrite",
                 "files = \"/srv/www\"\nrewrite",
             )
+        }
+        "regex" if header.starts_with("[[route.cookie_") && !added.is_empty() => {
+            let text = text.replace("from = \"app.internal\"\n", "");
+            text.replace("from = \"/app/\"\n", "")
         }
         "in_flight" if !added.is_empty() => text.replace("rate = \"1/s\"\n", ""),
         "refuse_parameters" => {

@@ -12,7 +12,7 @@ use super::template::Placeholder;
 use crate::path::captured::Captures;
 
 /// An expression that must match somewhere in a path, in the form in which routes are compared: decoded, without
-/// parameters and query.
+/// parameters and query. Names, domains and paths of cookies are compared as they are.
 #[derive(Clone, Debug)]
 pub struct PathExpression(Regex);
 
@@ -100,6 +100,11 @@ impl PathExpression {
             Some(text) => path.slice(text.range()),
             None => Bytes::new(),
         }))
+    }
+
+    /// The texts of the groups in any text, the first being the whole match; `None`: the expression does not match.
+    pub(crate) fn groups_in<'t>(&self, text: &'t [u8]) -> Option<regex::bytes::Captures<'t>> {
+        self.0.captures(text)
     }
 
     /// The expressions as one set, which tests a path for all of them at once; `None`: together they are too large.

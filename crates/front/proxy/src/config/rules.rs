@@ -12,6 +12,7 @@ use ipnet::IpNet;
 
 use super::SameSite;
 use super::compress::CompressConfig;
+use super::cookies::CookieRules;
 use super::cors::CorsConfig;
 use super::pages::ErrorPages;
 use super::template::Template;
@@ -78,6 +79,8 @@ pub struct RouteRules {
     pub response_headers: Vec<ResponseFieldRule>,
     /// The attributes that are added to a backend's cookies.
     pub cookie_flags: CookieFlags,
+    /// The changes of a backend's cookies, made before `cookie_flags` are added.
+    pub cookies: CookieRules,
 }
 
 /// The content of an answer with a status: the keys `text` and `text_type`.

@@ -35,6 +35,8 @@ pub(crate) enum ResponseValue {
     Header(FieldName),
     /// The first cookie of this name that the response sets.
     Cookie(Box<str>),
+    /// The text of the group with this number in the expression of a [`CookieReplacement`](super::CookieReplacement).
+    Group(usize),
 }
 
 /// A value of a request that clients name: `{header:NAME}`, `{query:NAME}` and `{cookie:NAME}`. It is empty if the request
@@ -162,6 +164,14 @@ impl Placeholder {
     pub const OF_RESPONSES: KnownNames = KnownNames {
         has_response: true,
         ..Self::OF_FIELDS
+    };
+
+    /// The placeholders that domains and paths of cookies may have. All requests that share a stored response have the
+    /// same values.
+    pub const OF_COOKIES: KnownNames = KnownNames {
+        placeholders: &[Self::Host, Self::Authority, Self::Scheme],
+        has_values: false,
+        has_response: false,
     };
 
     /// The placeholders that the target of a redirect may have.
@@ -326,6 +336,27 @@ impl Template {
             parts.push(Part::Blank(blank.ok_or_else(unknown)?));
         }
         Ok(Self(parts.into()))
+    }
+
+    /// Parses the new domain or path of cookies, which may also have the groups of an expression: of the rule's `own`, or,
+    /// if it has none, of the route's.
+    ///
+    /// # Errors
+    /// As for [`Self::parse_with`].
+    pub fn parse_replacement(
+        text: &str,
+        own: Option<&PathExpression>,
+        of_route: Option<&PathExpression>,
+    ) -> Result<Self, TemplateError> {
+        let mut template = Self::parse_with(text, Placeholder::OF_COOKIES, own.or(of_route))?;
+        if own.is_some() {
+            for part in &mut template.0 {
+                if let Part::Blank(Blank::Capture(group)) = *part {
+                    *part = Part::Blank(Blank::Response(ResponseValue::Group(group)));
+                }
+            }
+        }
+        Ok(template)
     }
 
     /// Parses a text in which the placeholders `known` are filled in, and all other braces stand for themselves.

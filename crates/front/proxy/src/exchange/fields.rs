@@ -16,8 +16,9 @@
 //! | those that a route's `request_headers` name | set, added or removed, after the front's own | [`passage`] |
 //! | `Client-Cert`, `ssl_client_escaped_cert`, … | written for each backend that asks for them | [`certificate`] |
 //! | of a response | | |
-//! | `Location`, `Content-Location`, `Path` and `Domain` of `Set-Cookie` | turned back if the route rewrites paths | `reverse` |
-//! | `Set-Cookie` | gets the flags of the route | `cookie_flags` |
+//! | `Location`, `Content-Location` | turned back if the route rewrites paths | `reverse` |
+//! | `Path` and `Domain` of `Set-Cookie` | replaced by the route's tables, else turned back | `cookies` |
+//! | `Set-Cookie` | its flags are changed by the route's tables, then `cookie_flags` of the route are added | `cookies`, `cookie_flags` |
 //! | those that a route's `response_headers` name | set, added or removed | [`passage`], as far as [`body`] allows |
 //! | `Access-Control-*`, `Vary: Origin` | replaced if the route has `[route.cors]` | [`crate::exchange::cors`], after all these |
 //!
@@ -33,6 +34,7 @@ pub(crate) mod certificate;
 pub(crate) mod claims;
 pub(crate) mod clean;
 mod cookie_flags;
+mod cookies;
 pub(crate) mod forwarded;
 pub(crate) mod own;
 pub(crate) mod passage;

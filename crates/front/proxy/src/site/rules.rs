@@ -12,8 +12,9 @@ use catamaran_message::RequestHead;
 use sha2::{Digest, Sha256};
 
 use crate::config::{
-    Activation, CompressConfig, CookieFlags, CorsConfig, ErrorPages, FieldRule, FilesConfig,
-    ListenerConfig, PathExpression, ResponseFieldRule, RouteConfig, RouteRules, RouteText,
+    Activation, CompressConfig, CookieFlags, CookieRules, CorsConfig, ErrorPages, FieldRule,
+    FilesConfig, ListenerConfig, PathExpression, ResponseFieldRule, RouteConfig, RouteRules,
+    RouteText,
 };
 use crate::path::{NormalPath, PathFault};
 use crate::site::rewrite::{self, PathRewrite};
@@ -195,6 +196,11 @@ impl Rules {
         self.config.cookie_flags
     }
 
+    /// The changes of a backend's cookies.
+    pub(crate) fn cookies(&self) -> &CookieRules {
+        &self.config.cookies
+    }
+
     /// The rules that change the response's fields.
     pub(crate) fn response_fields(&self) -> &[ResponseFieldRule] {
         &self.config.response_headers
@@ -217,6 +223,7 @@ fn changes_responses(config: &RouteRules) -> bool {
         rewrite,
         compress,
         cookie_flags,
+        cookies,
         response_headers,
         // These concern the request, who answers it, and for how long.
         new_path: _,
@@ -248,6 +255,7 @@ fn changes_responses(config: &RouteRules) -> bool {
     reverses_paths
         || compress.is_some()
         || *cookie_flags != CookieFlags::default()
+        || *cookies != CookieRules::default()
         || !response_headers.is_empty()
 }
 

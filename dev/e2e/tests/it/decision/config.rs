@@ -523,6 +523,39 @@ impl Configuration {
         if rng.u8(..4) == 0 {
             self.changes("[route.response_headers]", rng);
         }
+        if forwards && rng.u8(..4) == 0 {
+            self.cookies(rng);
+        }
+    }
+
+    /// What is changed of cookies of backends.
+    fn cookies(&mut self, rng: &mut Rng) {
+        self.table("[[route.cookie]]");
+        match rng.bool() {
+            true => self.key("name", r#""JSESSIONID""#),
+            false => self.key("regex", r#""(?i)^u$""#),
+        }
+        self.key("flags", r#"["Secure", "SameSite=None"]"#);
+        self.maybe(rng, "remove", &[r#""HttpOnly""#]);
+        for (header, from, regex) in [
+            (
+                "[[route.cookie_domain]]",
+                r#""app.internal""#,
+                r#""(?i)internal$""#,
+            ),
+            (
+                "[[route.cookie_path]]",
+                r#""/inner/""#,
+                r#""^/inner/(.*)$""#,
+            ),
+        ] {
+            self.table(header);
+            match rng.bool() {
+                true => self.key("from", from),
+                false => self.key("regex", regex),
+            }
+            self.key("to", r#""{host}""#);
+        }
     }
 
     /// What is changed of the fields of responses.

@@ -532,7 +532,7 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         preset: Preset::Value("[]"),
         sample: "[\"Secure\", \"HttpOnly\", \"SameSite=Lax\"]",
         effect: "What each cookie of the application gets unless it has it: a cookie with a `SameSite` of \
-                 its own keeps that.",
+                 its own keeps that. `[[route.cookie]]` changes single cookies.",
         extremes: "With `Secure`, clients in clear lose their sessions. With `HttpOnly`, scripts that read \
                    a cookie, such as a CSRF token, find none: give their path a route without it.",
         elsewhere: "nginx `proxy_cookie_flags`; httpd `Header edit Set-Cookie`; Tomcat `<cookie-config>`, \

@@ -18,6 +18,7 @@ use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
+use crate::exchange::fields::cookies::CookieChanges;
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::reverse::{self, Site};
 use crate::exchange::grounds::Grounds;
@@ -35,6 +36,8 @@ pub(crate) struct Passage<'s> {
     filled: Box<[Vec<u8>]>,
     /// Of these the values that the response says, by their index: what the request says is filled in.
     of_response: Vec<(usize, Template)>,
+    /// The changes of cookies.
+    cookies: CookieChanges<'s>,
     /// The offer to compress the response; `None`: the route does not compress.
     pub(crate) compression: Option<CompressionOffer<'s>>,
     /// The host and port that the client asked for, as in `Host`.
@@ -70,17 +73,13 @@ impl<'s> Passage<'s> {
     pub(crate) fn new(rules: &'s Rules, values: Values<'_>, host: Bytes) -> Self {
         let changes = || rules.response_fields().iter().map(|rule| &rule.change);
         let later = open_templates(changes()).enumerate();
-        let of_response =
-            later
-                .filter(|(_, template)| template.names_response())
-                .map(|(index, template)| {
-                    let filled =
-                        template.fill_request(|blank, text| values.write_blank(blank, text));
-                    (index, filled)
-                });
+        let of_response = later
+            .filter(|(_, template)| template.names_response())
+            .map(|(index, template)| (index, values.fill_all_but_response(template)));
         Self {
             of_response: of_response.collect(),
             filled: fill(changes(), values),
+            cookies: CookieChanges::new(rules.cookies(), values),
             rules,
             compression: None,
             host,
@@ -92,26 +91,29 @@ impl<'s> Passage<'s> {
     /// stores the result of this.
     #[inline(never)]
     pub(crate) fn turn_back(&self, headers: &mut Fields, backend: &BackendConfig) {
-        if let Some(rewrite) = &self.rules.rewrite
-            && rewrite.reverse
-        {
+        let rewrite = self.rules.rewrite.as_ref().filter(|it| it.reverse);
+        let site = rewrite.map(|rewrite| {
             let of_route = self.rules.config().forward_host.as_deref();
             let called = of_route.or_else(|| backend.sent_host());
-            let site = Site {
+            Site {
                 rewrite,
                 backend: &backend.address,
                 called: called.map(|called| &called.authority),
                 authority: &self.host,
                 secure: self.secure,
-            };
-            reverse::turn_back(headers, &site);
+            }
+        });
+        if let Some(site) = &site {
+            reverse::turn_back(headers, site);
         }
+        self.cookies.turn_back(headers, site.as_ref());
     }
 
     /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values
     /// belong to this exchange, so this is done each time that a stored response is sent.
     pub(crate) fn edit(&self, headers: &mut Fields, status: StatusCode, scope: FieldScope) {
         let whole = (!self.of_response.is_empty()).then(|| self.filled_by(headers));
+        self.cookies.flag(headers);
         cookie_flags::add(headers, self.rules.cookie_flags());
         let mut filled = whole.as_ref().unwrap_or(&self.filled).iter();
         for rule in self.rules.response_fields() {
@@ -213,6 +215,11 @@ impl Values<'_> {
                 }
             }
         })
+    }
+
+    /// Fills in all of a template but the values of the response.
+    pub(super) fn fill_all_but_response(&self, template: &Template) -> Template {
+        template.fill_request(|blank, text| self.write_blank(blank, text))
     }
 
     /// Fills in a template with these values.
@@ -360,6 +367,8 @@ fn write_response(value: &ResponseValue, headers: &Fields, text: &mut Vec<u8>) {
             });
             text.extend_from_slice(set.next().unwrap_or_default().trim_ascii());
         }
+        // Only rules for cookies have such a value, and they fill it in themselves.
+        ResponseValue::Group(_) => {}
     }
 }
 

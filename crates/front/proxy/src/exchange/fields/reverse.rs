@@ -2,13 +2,13 @@
 //! those that the client uses.
 //!
 //! `Location` and `Content-Location` are changed if they are paths below the rewritten prefix, or
-//! URLs with the authority of the backend, of `internal_hosts` or of the client's request. In
-//! `Set-Cookie` `Path` is changed, and a `Domain` that is the backend's own name is removed. Bodies
-//! are not changed, nor is any value that is not clearly one of these.
+//! URLs with the authority of the backend, of `internal_hosts` or of the client's request. For
+//! [`CookieChanges`](super::cookies::CookieChanges), which reads `Set-Cookie`, a `Path` is changed, and a `Domain` that is
+//! the backend's own name is removed. Bodies are not changed, nor is any value that is not clearly one of these.
 
 use bytes::Bytes;
-use catamaran_message::name::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
-use catamaran_message::{Authority, Fields, field, pairs};
+use catamaran_message::name::{CONTENT_LOCATION, LOCATION};
+use catamaran_message::{Authority, Fields, field};
 
 use crate::config::Address;
 use crate::exchange::fields::passage::scheme;
@@ -37,12 +37,11 @@ enum Owner {
     Foreign,
 }
 
-/// Changes the URLs and paths in the fields of a response to those that the client uses.
+/// Changes the URLs and paths in `Location` and `Content-Location` to those that the client uses.
 pub(crate) fn turn_back(headers: &mut Fields, site: &Site<'_>) {
     for name in [LOCATION, CONTENT_LOCATION] {
         headers.change(name, |text| site.url(text));
     }
-    headers.change(SET_COOKIE, |text| site.cookie(text));
 }
 
 impl Site<'_> {
@@ -118,39 +117,9 @@ impl Site<'_> {
         own.as_bytes().eq_ignore_ascii_case(bare).then_some(*port)
     }
 
-    /// The cookie with a path and domain that the client can use; `None` if it does not change.
-    fn cookie(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut changed = false;
-        let mut cookie = Vec::with_capacity(text.len() + 16);
-        let mut pieces = text.split(|&byte| byte == b';');
-        cookie.extend_from_slice(pieces.next()?);
-        for piece in pieces {
-            let (name, value) = pairs::split(piece);
-            if let Some(value) = value {
-                let value = field::unquoted(value.trim_ascii());
-                // Without a domain, the cookie is for the host that the client asked for.
-                if name.eq_ignore_ascii_case(b"domain") && self.is_own_domain(value) {
-                    changed = true;
-                    continue;
-                }
-                if name.eq_ignore_ascii_case(b"path")
-                    && let Some(path) = self.cookie_path(value)
-                {
-                    changed = true;
-                    cookie.extend_from_slice(b"; Path=");
-                    cookie.extend_from_slice(&path);
-                    continue;
-                }
-            }
-            cookie.push(b';');
-            cookie.extend_from_slice(piece);
-        }
-        changed.then_some(cookie)
-    }
-
     /// The cookie's path for the client. A closing slash stays only if there was one: without it a
     /// cookie is for the path itself, too.
-    fn cookie_path(&self, path: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn cookie_path(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut back = self.rewrite.back(path)?;
         if path == b"/" && back.len() > 1 && back.ends_with(b"/") {
             back.pop();
@@ -159,7 +128,7 @@ impl Site<'_> {
     }
 
     /// Whether the domain of a cookie is one of the backend's names, which is not the host that the client asked for.
-    fn is_own_domain(&self, domain: &[u8]) -> bool {
+    pub(super) fn is_own_domain(&self, domain: &[u8]) -> bool {
         let host = domain
             .strip_prefix(b".")
             .unwrap_or(domain)
@@ -205,6 +174,7 @@ impl<'t> UrlParts<'t> {
 mod tests {
     use super::*;
     use crate::config::{Rewrite, RouteConfig, RouteRules, RouteTarget};
+    use crate::exchange::fields::cookies::CookieChanges;
     use crate::site::rules::Rules;
 
     /// The lines of the field `name` that a client of `https://www.example.org` gets, if its route
@@ -236,6 +206,7 @@ mod tests {
             secure: true,
         };
         turn_back(&mut headers, &site);
+        CookieChanges::default().turn_back(&mut headers, Some(&site));
         let values = headers.get_all(name);
         values
             .map(|it| String::from_utf8_lossy(it).into_owned())
