@@ -3,6 +3,7 @@
 mod answer;
 mod backends;
 mod conditions;
+mod cookies;
 mod expires;
 mod fields;
 mod files;

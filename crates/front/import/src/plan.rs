@@ -436,7 +436,7 @@ impl Rule {
         self.action == Action::Closed || self.settings.access == Access::Unsaid
     }
 
-    /// Whether the rule's action or fields contain a part of the path that depends on its matcher, such as a group.
+    /// Whether the rule's action, fields or cookies contain a part of the path that depends on its matcher, such as a group.
     fn depends_on_matcher(&self) -> bool {
         if self.action.rewrites() {
             return true;
@@ -450,9 +450,11 @@ impl Rule {
             &self.settings.response_fields,
             &self.settings.success_fields,
         ];
-        let mut values = fields
+        let of_fields = fields
             .into_iter()
             .flat_map(|changes| changes.set.values().chain(changes.add.values()));
+        let of_cookies = ["cookie_domain", "cookie_path"].map(|key| self.settings.keys.get(key));
+        let mut values = of_fields.chain(of_cookies.into_iter().flatten());
         match &self.action {
             Action::Redirect { to, .. } if is_part(to) => true,
             _ => values.any(is_part),

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::*;
 
 mod compress;
+mod cookies;
 mod doors;
 mod expires;
 mod files;

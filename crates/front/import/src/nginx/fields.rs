@@ -193,30 +193,6 @@ fn request_field(
     }
 }
 
-/// Converts `proxy_cookie_flags`, and `proxy_cookie_path / "/; Secure"`, which also adds flags.
-pub(crate) fn cookie_flags(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Ledger) {
-    let with_flags = scope.find("proxy_cookie_flags");
-    let with_path = scope.find("proxy_cookie_path");
-    let (directive, words): (&Directive, Vec<&str>) = match (with_flags, with_path) {
-        // The expression `~` alone matches every cookie.
-        (Some(it), _) if it.word(0) == "~" => {
-            (it, it.words[1..].iter().map(String::as_str).collect())
-        }
-        (None, Some(it)) if it.word(0) == "/" && it.word(1).starts_with("/;") => {
-            (it, it.word(1).split(';').skip(1).collect())
-        }
-        // Those for some cookies, or for another path, are left to the judge.
-        _ => return,
-    };
-    match crate::emit::flags(words.into_iter()) {
-        Some(flags) => {
-            settings.keys.insert("cookie_flags".to_owned(), flags);
-            ledger.mapped(directive.id);
-        }
-        None => ledger.lost(directive.id, "these flags of cookies were not converted"),
-    }
-}
-
 /// Whether a text is a plain name of a field.
 fn is_field(name: &str) -> bool {
     let is_sign = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';

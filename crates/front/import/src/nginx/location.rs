@@ -14,7 +14,8 @@ use crate::matcher::{Matcher, encoded};
 use crate::mod_jk::workers::{hoist, number};
 use crate::nginx::answer::{TextType, answer};
 use crate::nginx::backends;
-use crate::nginx::fields::{cookie_flags, request_fields, response_fields};
+use crate::nginx::cookies::cookies;
+use crate::nginx::fields::{request_fields, response_fields};
 use crate::nginx::files::serve;
 use crate::nginx::rewrite::redirect_of_all;
 use crate::nginx::splits;
@@ -495,7 +496,7 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
     settings
         .keys
         .extend(compress::of_nginx(|name| scope.find(name), ledger));
-    cookie_flags(scope, &mut settings, ledger);
+    cookies(scope, &mut settings, ledger);
     if let Some(directive) = scope.find("client_max_body_size") {
         let text = directive.word(0);
         let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
@@ -596,7 +597,6 @@ const IDLE: &[(&str, &str)] = &[
     ("ssl_ocsp", "off"),
     ("image_filter", "off"),
     ("random_index", "off"),
-    ("proxy_cookie_flags", "off"),
     ("merge_slashes", "on"),
 ];
 
