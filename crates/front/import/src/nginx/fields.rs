@@ -25,7 +25,7 @@ pub(crate) fn response_fields(
         } else {
             &mut settings.response_fields
         };
-        let of_response = |variable: &str| response_value(variable, scope);
+        let of_response = |variable: &str| response_value(variable, directive, scope);
         let text = value(directive.word(1), port, scope.expression, of_response);
         match text.filter(|_| is_field(name)) {
             // nginx sends no field with an empty value.
@@ -52,23 +52,40 @@ pub(crate) fn response_fields(
 }
 
 /// The placeholder for a value of the response before the route adds fields to it, or for a count of the front in its
-/// own answers. `None` if the front has none, or if the route itself adds the field.
-fn response_value(variable: &str, scope: Scope<'_>) -> Option<String> {
-    let is_added = match variable.strip_prefix("sent_http_") {
-        Some(field) => {
-            let added = scope.level(|it| it.name == "add_header");
-            let is_same =
-                |it: &&Directive| it.word(0).replace('-', "_").eq_ignore_ascii_case(field);
-            // `expires` adds several fields.
-            added.iter().any(is_same) || scope.find("expires").is_some()
+/// own answers. If the route itself adds the field, the value that it has where this `directive` stands; `None` if that is
+/// not known, or if the front has no such value.
+fn response_value(variable: &str, directive: &Directive, scope: Scope<'_>) -> Option<String> {
+    if let Some(field) = variable.strip_prefix("sent_http_") {
+        let is_same = |it: &&Directive| it.word(0).replace('-', "_").eq_ignore_ascii_case(field);
+        let level = scope.level(|it| it.name == "add_header");
+        // `expires` adds several fields.
+        if scope.find("expires").is_some() {
+            return None;
         }
-        None => false,
-    };
+        if level.iter().any(|it| is_same(it)) {
+            let before = level.iter().take_while(|it| it.id != directive.id);
+            let is_alone = scope.own("return").is_some() && !WRITTEN.contains(&field);
+            return joined(before.copied().filter(is_same)).filter(|_| is_alone);
+        }
+    }
     match of_response(variable) {
-        Some(value) if !is_added => Some(value),
+        Some(value) => Some(value),
         _ if scope.own("proxy_pass").is_some() => None,
         _ => of_front(variable),
     }
+}
+
+/// The values that these directives add to a field of an answer that has it from nowhere else, as one value; `None` if
+/// one depends on the request.
+fn joined<'d>(directives: impl Iterator<Item = &'d Directive>) -> Option<String> {
+    let mut values = Vec::new();
+    for directive in directives {
+        // nginx sends no field with an empty value.
+        if !directive.word(1).is_empty() {
+            values.push(expand(directive.word(1), |_| None)?);
+        }
+    }
+    Some(values.join(", "))
 }
 
 /// Whether a field limits how long a response is fresh, or begins a session. On errors such a field would do harm.
@@ -219,6 +236,17 @@ fn value(
     // Blanks and line ends behind a value are no part of it.
     expand(text.trim_end(), known).filter(|it| !it.chars().any(char::is_control))
 }
+
+/// Fields of answers that nginx writes itself, as variables name them.
+const WRITTEN: [&str; 7] = [
+    "connection",
+    "content_length",
+    "content_type",
+    "keep_alive",
+    "last_modified",
+    "location",
+    "transfer_encoding",
+];
 
 /// Values of `X-Forwarded-Host` that the front sends in any case.
 const TOLD: [&str; 4] = ["$host", "$host:$server_port", "$http_host", "$server_name"];

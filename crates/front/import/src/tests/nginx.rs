@@ -592,6 +592,39 @@ fn fields_of_responses_may_have_values_of_tls_and_of_the_response() {
 }
 
 #[test]
+fn a_field_that_a_location_adds_to_its_own_answer_is_known_where_it_is_named() {
+    for (fields, expected) in [
+        (
+            "add_header A 1; add_header a {2}; add_header X $sent_http_a; add_header A 3;",
+            Some("X = \"1, {{2}}\""),
+        ),
+        ("add_header X $sent_http_a; add_header A 3;", None),
+        ("add_header A $host; add_header X $sent_http_a;", None),
+        (
+            "add_header Content-Type a/b; add_header X $sent_http_content_type;",
+            None,
+        ),
+        (
+            "expires 1d; add_header A 1; add_header X $sent_http_a;",
+            None,
+        ),
+    ] {
+        let quoted = fields.replace("{2}", "\"{2}\"");
+        let (_, import) = of_server(&format!("location / {{ {quoted} return 204; }}"), &[]);
+        let has_it = |it: &str| it.contains("X = ");
+        let is_there = match expected {
+            Some(line) => import.text.contains(line),
+            None => import.text.lines().any(has_it),
+        };
+        assert_eq!(is_there, expected.is_some(), "{fields}: {}", import.text);
+        assert!(catamaran_config::parse("c.toml", &import.text).is_ok());
+    }
+    let passed =
+        "location / { add_header A 1; add_header X $sent_http_a; proxy_pass http://t:80; }";
+    assert!(!of_server(passed, &[]).1.text.contains("X = "));
+}
+
+#[test]
 fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
     for (text, expected) in [
         (
