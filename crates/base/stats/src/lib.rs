@@ -10,8 +10,8 @@
 //! - [`warm_up()`]: whether a series is steady enough to begin measuring; [`change()`]: where its level changes;
 //! - [`signed_rank`]: whether pairs differ, and by how much; [`looks`]: the level of each of several looks at them;
 //!   [`flips`]: whether any of several figures of pairs differs; [`order`]: several claims together;
-//!   [`rank`]: two samples that are not pairs;
-//! - [`blocks`]: the order in which to measure; [`fisher`]: whether two shares differ;
+//!   [`rank`]: two samples that are not pairs; [`ratio`]: a ratio of starts by all of this;
+//! - [`blocks`]: the order in which to measure; [`Share`]: a share with its interval; [`fisher`]: whether two differ;
 //! - [`repetition`]: whether a repetition confirms a published figure;
 //! - [`estimate`]: intervals of what a run estimates; [`Slice`]: the values of a short time;
 //! - [`tally`]: latencies of a running server, of the last minute;
@@ -45,6 +45,7 @@ pub mod log;
 pub mod looks;
 pub mod order;
 pub mod rank;
+pub mod ratio;
 pub mod repetition;
 mod shares;
 pub mod signed_rank;

@@ -1,4 +1,7 @@
-//! Whether two shares differ by more than chance explains: Fisher's exact test.
+//! Shares: between which values the true one lies (Clopper and Pearson 1934), and whether two differ by more than
+//! chance explains (Fisher's exact test).
+
+use std::ops::RangeInclusive;
 
 /// A part of a whole, such as the void runs among all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,6 +10,47 @@ pub struct Share {
     pub part: u64,
     /// All cases, at least as many as `part`.
     pub whole: u64,
+}
+
+impl Share {
+    /// The exact interval of the true share at this confidence level, from 0 to 1: the shares with which neither so
+    /// few nor so many cases are improbable. From 0 to 1 without cases.
+    #[must_use]
+    pub fn interval(self, level: f64) -> [f64; 2] {
+        let tail = (1.0 - level) / 2.0;
+        let low = match self.part {
+            0 => 0.0,
+            part => bisected(|share| self.tail(part..=self.whole, share) < tail),
+        };
+        let high = match self.part {
+            part if part >= self.whole => 1.0,
+            part => bisected(|share| self.tail(0..=part, share) > tail),
+        };
+        [low, high]
+    }
+
+    /// The probability that one of the numbers in `parts` counts of [`Self::whole`], if the true share is `share`.
+    fn tail(self, parts: RangeInclusive<u64>, share: f64) -> f64 {
+        let of_part = |part: u64| {
+            let (counts, others) = (part as f64, (self.whole - part) as f64);
+            (ln_choose(self.whole, part) + counts * share.ln() + others * (1.0 - share).ln()).exp()
+        };
+        parts.map(of_part).sum()
+    }
+}
+
+/// The share between 0 and 1 up to which `holds` is true.
+fn bisected(holds: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
 }
 
 /// Fisher's exact test, two-sided: the probability, if both sides have the same share, that the parts are distributed
@@ -40,6 +84,9 @@ fn ln_choose(whole: u64, part: u64) -> f64 {
 
 /// The factor by which equal probabilities may differ after rounding.
 const ROUNDING: f64 = 1.0 + 1e-9;
+
+/// The number of halvings by which the end of an interval is found: it is exact to a billionth.
+const HALVINGS: u32 = 30;
 
 #[cfg(test)]
 mod tests {
@@ -77,6 +124,28 @@ mod tests {
             ([0, 0], [0, 0]),
         ] {
             assert!((p(one, other) - 1.0).abs() < 1e-9, "{one:?} {other:?}");
+        }
+    }
+
+    /// From tables of the binomial distribution.
+    #[test]
+    fn the_interval_of_a_share_is_exact() {
+        for (part, whole, expected) in [
+            (0, 30, [0.0, 0.1157]),
+            (30, 30, [0.8843, 1.0]),
+            (1, 20, [0.0013, 0.2487]),
+            (5, 10, [0.1871, 0.8129]),
+            (57, 60, [0.8608, 0.9896]),
+            (0, 0, [0.0, 1.0]),
+        ] {
+            let found = Share { part, whole }.interval(0.95);
+            for (found, expected) in found.into_iter().zip(expected) {
+                let off = (found - expected).abs();
+                assert!(
+                    off < 1e-4,
+                    "{part} of {whole}: {found}, expected {expected}"
+                );
+            }
         }
     }
 }

@@ -6,54 +6,16 @@
 use std::collections::BTreeMap;
 
 use catamaran_stats::looks::SpentLevel;
-use catamaran_stats::{order, signed_rank};
+pub(super) use catamaran_stats::ratio::RatioInterval;
+use catamaran_stats::ratio::RatioTest;
+use catamaran_stats::{order, ratio, signed_rank};
 
 use crate::measure::Measure;
 
-/// A ratio with its confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RatioInterval {
-    pub(super) low: f64,
-    pub(super) ratio: f64,
-    pub(super) high: f64,
-}
-
-impl RatioInterval {
-    pub(super) fn excludes(&self, ratio: f64) -> bool {
-        ratio < self.low || ratio > self.high
-    }
-}
-
-/// The result of a test on the ratios of starts, without regard to other claims.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct StartsTest {
-    /// The ratio with its interval; `None`: there are too few starts.
-    pub(super) interval: Option<RatioInterval>,
-    /// The probability of ratios that are so clearly on one side of 1 if there is no difference, corrected for the
-    /// number of looks.
-    pub(super) p: f64,
-}
-
 /// Tests the ratios of `starts`. `spent` is the part of the error probability that this look may spend; `bias` is the
 /// logarithm by which the true ratio may be farther off.
-pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> StartsTest {
-    let logs: Vec<f64> = starts.iter().map(|ratio| ratio.ln()).collect();
-    let centre = signed_rank::centre(&logs, 1.0 - spent.level(1.0 - LEVEL));
-    let interval = centre.map(|centre| RatioInterval {
-        low: (centre.low - bias).exp(),
-        ratio: centre.estimate.exp(),
-        high: (centre.high + bias).exp(),
-    });
-    // The test assumes that the bias caused the difference, as far as it can.
-    let estimate = centre.map_or(0.0, |centre| centre.estimate);
-    let p = if bias > 0.0 && estimate.abs() <= bias {
-        1.0
-    } else {
-        let shift = bias.copysign(estimate);
-        let unbiased: Vec<f64> = logs.iter().map(|log| log - shift).collect();
-        spent.p_value(signed_rank::p_value(&unbiased))
-    };
-    StartsTest { interval, p }
+pub(super) fn test(starts: &[f64], spent: &SpentLevel, bias: f64) -> RatioTest {
+    ratio::test(starts, LEVEL, spent, bias)
 }
 
 /// The interval of a ratio that no claim is about, such as a change within the span; it is not corrected for several
@@ -69,7 +31,7 @@ pub(super) struct Contender<'a> {
     pub(super) question: &'a str,
     /// Whether the source has published a ratio for this case, with the levels that the source is about.
     pub(super) is_of_source: bool,
-    /// The p value: see [`StartsTest`].
+    /// The p value: see [`RatioTest`].
     pub(super) p: f64,
 }
 
@@ -125,37 +87,9 @@ pub(crate) const LEVEL: f64 = 0.95;
 mod tests {
     use super::*;
 
-    const ONE_LOOK: fn() -> SpentLevel = SpentLevel::of_one_look;
-
     #[test]
-    fn six_starts_that_agree_are_decided_by_themselves() {
-        let six = test(&[0.5, 0.51, 0.52, 0.5, 0.49, 0.5], &ONE_LOOK(), 0.0);
-        let interval = six.interval.unwrap();
-        assert_eq!((interval.low, interval.high), (0.49, 0.52));
-        assert!((six.p - 0.031_25).abs() < 1e-12);
-        assert_eq!(test(&[0.5; 5], &ONE_LOOK(), 0.0).interval, None);
+    fn six_starts_may_not_suffice_for_several_claims() {
         assert!(!can_only_suggest(6, 1) && can_only_suggest(6, 2) && !can_only_suggest(12, 99));
-    }
-
-    #[test]
-    fn a_bias_widens_and_weakens() {
-        let starts = [0.90, 0.91, 0.92, 0.9, 0.89, 0.9, 0.91, 0.9];
-        let without = test(&starts, &ONE_LOOK(), 0.0);
-        let with = test(&starts, &ONE_LOOK(), 0.05);
-        let [narrow, wide] = [without, with].map(|it| it.interval.unwrap());
-        assert_eq!(narrow.ratio, wide.ratio);
-        assert!((wide.low / narrow.low - (-0.05_f64).exp()).abs() < 1e-12);
-        assert!((wide.high / narrow.high - 0.05_f64.exp()).abs() < 1e-12);
-        assert_eq!(without.p, with.p, "all starts are beyond it");
-        // It may be the whole difference.
-        assert_eq!(test(&starts, &ONE_LOOK(), 0.2).p, 1.0);
-        assert!(
-            !test(&starts, &ONE_LOOK(), 0.2)
-                .interval
-                .unwrap()
-                .excludes(1.0)
-        );
-        assert!(test(&starts, &ONE_LOOK(), 0.1).p > without.p);
     }
 
     #[test]
