@@ -11,8 +11,8 @@ pub struct Axis {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// Starts at zero, evenly divided.
-    Linear,
+    /// Starts at zero, evenly divided, and ends at this value or above.
+    Linear { end: f64 },
     /// Logarithmic, covering whole decades.
     Log,
     /// Runs from 0 to 1, with ticks only at these positions, each with its label.
@@ -35,7 +35,13 @@ impl Axis {
     /// A linear axis, which starts at zero.
     #[must_use]
     pub fn linear(label: &str) -> Self {
-        Self::new(label, Kind::Linear)
+        Self::linear_to(label, 0.0)
+    }
+
+    /// A linear axis, which starts at zero and ends at `end`, also if no value is as large.
+    #[must_use]
+    pub fn linear_to(label: &str, end: f64) -> Self {
+        Self::new(label, Kind::Linear { end })
     }
 
     /// A logarithmic axis, divided by powers of ten.
@@ -50,6 +56,14 @@ impl Axis {
         Self::new(label, Kind::Places(ticks))
     }
 
+    /// The value at which the axis ends at least; 0: none.
+    fn end(&self) -> f64 {
+        match self.kind {
+            Kind::Linear { end } => end,
+            Kind::Log | Kind::Places(_) => 0.0,
+        }
+    }
+
     fn new(label: &str, kind: Kind) -> Self {
         Self {
             label: label.to_owned(),
@@ -61,7 +75,7 @@ impl Axis {
     /// `from` and `to`.
     pub(crate) fn scale(&self, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale<'_> {
         let is_log = self.kind == Kind::Log;
-        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
+        let (mut smallest, mut largest) = (f64::INFINITY, self.end());
         for value in values {
             if value.is_finite() && (!is_log || value > 0.0) {
                 smallest = smallest.min(value);
@@ -71,7 +85,7 @@ impl Axis {
         // Without a value that can be shown, the axis ends at 1.
         let largest = if largest > 0.0 { largest } else { 1.0 };
         let (low, high) = match self.kind {
-            Kind::Linear => (0.0, largest),
+            Kind::Linear { .. } => (0.0, largest),
             Kind::Places(_) => (0.0, 1.0),
             Kind::Log => {
                 let first_decade = smallest.min(largest).log10().floor();
@@ -96,16 +110,22 @@ impl Scale<'_> {
         let position = match self.kind {
             Kind::Log if value > 0.0 => value.log10(),
             Kind::Log => return None,
-            Kind::Linear | Kind::Places(_) => value,
+            Kind::Linear { .. } | Kind::Places(_) => value,
         };
         position.is_finite().then(|| self.pixel(position))
+    }
+
+    /// The pixel coordinate of a value, or of the axis' end if the value lies beyond it.
+    pub(crate) fn at_most_end(&self, value: f64) -> Option<f64> {
+        let at = self.at(value)?;
+        Some(at.min(self.from.max(self.to)))
     }
 
     /// The ticks as pairs of a pixel coordinate and a label: at most about `count` of them.
     pub(crate) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         let count = count.max(1);
         match self.kind {
-            Kind::Linear => {
+            Kind::Linear { .. } => {
                 let step = round_step(self.high / count as f64);
                 // The tolerance keeps a tick at the end of the axis.
                 let last = (self.high / step + 1e-9).floor() as u32;
@@ -184,6 +204,9 @@ mod tests {
         assert_eq!(labels(&linear, &[9.3], 5), ["0", "2", "4", "6", "8"]);
         assert_eq!(labels(&linear, &[48_000.0], 3), ["0", "20k", "40k"]);
         assert_eq!(labels(&linear, &[], 2), ["0", "0.5", "1"]);
+        // Nothing came in the last six of ten seconds.
+        let whole = Axis::linear_to("s", 10.0);
+        assert_eq!(labels(&whole, &[1.0, 4.0], 2), ["0", "5", "10"]);
         let log = Axis::log("ms");
         assert_eq!(
             labels(&log, &[0.3, 250.0], 5),

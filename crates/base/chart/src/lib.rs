@@ -13,7 +13,7 @@
 //!     x: Axis::linear("time (s)"),
 //!     y: Axis::linear("requests/s"),
 //!     series: vec![Series::new("answers", vec![(0.0, 10.0), (1.0, 12.0)])],
-//!     shaded: vec![(0.2, 0.4)],
+//!     shaded: vec![vec![(0.2, 0.4)]],
 //! };
 //! assert!(chart.svg(640, 240).starts_with("<svg "));
 //! ```
@@ -43,8 +43,9 @@ pub struct Chart {
     pub y: Axis,
     /// The lines. The first [`SERIES_MAX`] have different colours; later ones repeat them.
     pub series: Vec<Series>,
-    /// Spans of the horizontal axis, each from and to, with a shaded background behind the lines.
-    pub shaded: Vec<(f64, f64)>,
+    /// Spans of the horizontal axis, each from and to, with a shaded background behind the lines. Several lists divide
+    /// the height between them, the first one above.
+    pub shaded: Vec<Vec<(f64, f64)>>,
 }
 
 /// One line of a chart.
@@ -109,21 +110,11 @@ impl Chart {
              viewBox=\"0 0 {width} {height}\"><title>{}</title>",
             escaped(&self.title)
         );
-        for (from, to) in &self.shaded {
-            let (Some(from), Some(to)) = (x.at(*from), x.at(*to)) else {
-                continue;
-            };
-            let left = from.min(frame.right);
-            // Narrower than this it would not be seen.
-            let width = (to.min(frame.right) - from).max(2.0);
-            push(
-                &mut svg,
-                format_args!(
-                    "<rect class=\"shaded\" x=\"{left:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
-                    frame.top,
-                    frame.bottom - frame.top
-                ),
-            );
+        let row_height = (frame.bottom - frame.top) / self.shaded.len().max(1) as f64;
+        let mut top = frame.top;
+        for spans in &self.shaded {
+            shade(&mut svg, spans, &x, [top, row_height]);
+            top += row_height;
         }
         self.axes(&mut svg, &frame, &x, &y);
         for (number, series) in self.series.iter().enumerate() {
@@ -200,6 +191,29 @@ impl Chart {
             );
         }
     }
+}
+
+/// Shades spans of the horizontal axis; the second array has the upper edge and the height of the shading.
+fn shade(svg: &mut String, spans: &[(f64, f64)], x: &Scale<'_>, [top, height]: [f64; 2]) {
+    for (from, to) in spans {
+        let (Some(from), Some(to)) = (x.at_most_end(*from), x.at_most_end(*to)) else {
+            continue;
+        };
+        // Narrower than this it would not be seen.
+        let width = (to - from).max(2.0);
+        push(
+            svg,
+            format_args!(
+                "<rect class=\"shaded\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            ),
+        );
+    }
+}
+
+/// A sample of a shaded span as a small `svg` element, for a legend that the page writes itself.
+#[must_use]
+pub fn shaded_key() -> String {
+    "<svg class=\"chart\" width=\"16\" height=\"10\"><rect class=\"shaded\" width=\"16\" height=\"10\"/></svg>".to_owned()
 }
 
 /// Draws the line of a series; points that the axes cannot show are left out.
@@ -291,7 +305,7 @@ mod tests {
                 Series::new("p50", points),
                 Series::new("p99", vec![(0.0, 100.0)]),
             ],
-            shaded: vec![(5.0, 10.0)],
+            shaded: vec![vec![(5.0, 10.0)]],
         }
     }
 
@@ -312,6 +326,20 @@ mod tests {
         );
         // From one corner to the middle of the decades 1 to 100.
         assert!(svg.contains("d=\"M58.0 198.0L618.0 112.0\""), "{svg}");
+    }
+
+    #[test]
+    fn spans_of_two_lists_stand_above_each_other() {
+        let mut two = chart(vec![(0.0, 1.0), (10.0, 10.0)]);
+        // The second one lasts longer than the axis is.
+        two.shaded = vec![vec![(5.0, 10.0)], vec![(9.0, 99.0)]];
+        let svg = two.svg(640, 240);
+        for rect in [
+            "<rect class=\"shaded\" x=\"338.0\" y=\"26\" width=\"280.0\" height=\"86.0\"/>",
+            "<rect class=\"shaded\" x=\"562.0\" y=\"112\" width=\"56.0\" height=\"86.0\"/>",
+        ] {
+            assert!(svg.contains(rect), "{rect} {svg}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Small charts side by side that share one pair of axes, so that they can be compared by eye.
 
 use crate::axis::{Axis, Scale};
-use crate::{SERIES_MAX, escaped, push};
+use crate::{SERIES_MAX, escaped, push, shade};
 
 /// The content of one of several small charts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +12,8 @@ pub struct Panel {
     pub lines: Vec<Steps>,
     /// Bars that hang below the horizontal axis; `None` for no bars.
     pub bars: Option<Steps>,
+    /// Spans of the horizontal axis, each from and to, with a shaded background behind the lines.
+    pub shaded: Vec<(f64, f64)>,
 }
 
 /// A step function: each value holds from one edge to the next.
@@ -108,10 +110,12 @@ impl Sheet<'_> {
     fn panel(&self, id: &str, panel: &Panel) -> String {
         let mut svg = format!(
             "<svg class=\"chart\" role=\"img\" width=\"{PANEL_WIDTH}\" height=\"{}\">\
-             <title>{}</title><use href=\"#{id}\"/>",
+             <title>{}</title>",
             self.height,
             escaped(&panel.title)
         );
+        shade(&mut svg, &panel.shaded, &self.x, [TOP, BASE - TOP]);
+        push(&mut svg, format_args!("<use href=\"#{id}\"/>"));
         if let Some(bars) = &panel.bars {
             self.hang(&mut svg, bars);
         }
@@ -219,6 +223,7 @@ mod tests {
             title: "a < b".to_owned(),
             lines: vec![steps(&[0.0, 1.0, 2.0, 3.0], values)],
             bars: None,
+            shaded: Vec::new(),
         }
     }
 
@@ -267,6 +272,17 @@ mod tests {
         assert!(drawn.panels.iter().all(|it| it.contains("height=\"136\"")));
         let without = panels("m", &x, &y, &[panel(&[1.0])]);
         assert!(without.panels[0].contains("height=\"112\""));
+    }
+
+    #[test]
+    fn a_span_of_one_panel_is_shaded_there() {
+        let (x, y) = (Axis::linear("s"), Axis::linear("1/s"));
+        let mut silent = panel(&[1.0, 0.0, 1.0]);
+        silent.shaded = vec![(1.0, 2.0)];
+        let drawn = panels("m", &x, &y, &[silent, panel(&[1.0])]);
+        let rect = "<rect class=\"shaded\" x=\"78.0\" y=\"8\" width=\"42.0\" height=\"84.0\"/>";
+        assert!(drawn.panels[0].contains(rect), "{:?}", drawn.panels);
+        assert!(!drawn.panels[1].contains("shaded"), "{:?}", drawn.panels);
     }
 
     #[test]

@@ -394,6 +394,7 @@ impl Scene<'_> {
             blocks: BTreeMap::new(),
             gates,
             seconds: bench::seconds(document),
+            silences: bench::silences(document),
             starts: stage.starts(),
             memory: MemoryCount::Allocated,
         })

@@ -42,6 +42,10 @@ pub struct Run {
     /// The responses and the latency of each second.
     #[serde(default)]
     pub seconds: Vec<Second>,
+    /// The longest spans without a response although requests waited, in order: from and to, in seconds since measuring
+    /// began. Empty in a run of a duel, and in one by an older version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silences: Vec<[f64; 2]>,
     /// The time of each server's start, in µs since 1970, by name: runs in which it is the same
     /// share that start. Empty in a run by an older version.
     #[serde(default)]

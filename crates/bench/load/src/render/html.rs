@@ -182,6 +182,8 @@ li, p { overflow-wrap: anywhere }
 .words { grid-template-columns: max-content 1fr; gap: 4px 14px }
 .struck, .void dd { text-decoration: line-through; color: light-dark(#666, #9a9a9a) }
 section { break-inside: avoid }
+.gloss { margin: 2px 0 0; font-size: 12px; color: light-dark(#666, #9a9a9a) }
+.gloss svg.chart { display: inline; margin-right: 6px }
 .table { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100% }
 th { color: light-dark(#666, #9a9a9a); font-weight: normal; font-size: 11px; vertical-align: bottom }
@@ -207,7 +209,7 @@ mod tests {
 
     use super::super::sample;
     use super::*;
-    use crate::report::{Silence, Warning};
+    use crate::report::{SecondFacts, Silence, Warning};
 
     #[test]
     fn has_its_figures_and_charts_and_nothing_from_elsewhere() {
@@ -311,11 +313,14 @@ mod tests {
         for title in ["Latency over time", "Errors over time"] {
             assert!(!whole.contains(title), "{title}");
         }
-        assert_eq!(
-            whole.matches("class=\"shaded\"").count(),
-            2,
-            "wide and narrow"
-        );
+        // From 1.1 to 1.7 of 3.2 s, on an axis of 800 pixels.
+        let rect = "<rect class=\"shaded\" x=\"333.0\" y=\"26\" width=\"150.0\" height=\"192.0\"/>";
+        assert_eq!(whole.matches(rect).count(), 1, "{whole}");
+        let gloss =
+            "Shaded: no answer came although requests waited (once, for 0.6 s at the longest).</p>";
+        assert_eq!(whole.matches(gloss).count(), 1, "{whole}");
+        // That chart wide and narrow, and the sample beside the words.
+        assert_eq!(whole.matches("class=\"shaded\"").count(), 3);
         // Of 300 requests ten lie beyond the 96th percentile: the axis ends before 99.
         assert!(
             whole.contains(">90</text>") && !whole.contains(">99</text>"),
@@ -327,6 +332,31 @@ mod tests {
             ..run
         };
         assert!(!page(&silent).contains("Answers per second"));
+        let steady = Report {
+            silences: Vec::new(),
+            ..lasting()
+        };
+        let steady = page(&steady);
+        assert!(!steady.contains("class=\"shaded\"") && !steady.contains("class=\"gloss\""));
+    }
+
+    /// A server that dies: latency ends with its last answer, the axis and the silence do not.
+    #[test]
+    fn a_silence_up_to_the_end_is_on_the_axis() {
+        let mut run = lasting();
+        run.elapsed = Duration::from_secs(10);
+        run.seconds.resize_with(10, SecondFacts::default);
+        for second in &mut run.seconds[..3] {
+            second.p50_us = Some(2000);
+        }
+        run.silences[0].from = Duration::from_secs(3);
+        run.silences[0].to = Duration::from_secs(10);
+        let page = page(&run);
+        let latency = page
+            .split("<h2>")
+            .find(|part| part.starts_with("Latency over time"));
+        let rect = "<rect class=\"shaded\" x=\"298.0\" y=\"26\" width=\"560.0\" height=\"192.0\"/>";
+        assert!(latency.is_some_and(|chart| chart.contains(rect)), "{page}");
     }
 
     #[test]
@@ -349,6 +379,15 @@ mod tests {
             assert!(alike.contains(part), "{part} {alike}");
         }
         assert!(!alike.contains("No comparison"), "{alike}");
+        let gloss = "Shaded, of the run before in the upper half and of the one after in the lower: no answer came although \
+                     requests waited (before: once, for 0.6 s at the longest; after: once, for 0.6 s at the longest).";
+        assert!(alike.contains(gloss), "{alike}");
+        for top in ["26", "122"] {
+            let rect = format!(
+                "<rect class=\"shaded\" x=\"333.0\" y=\"{top}\" width=\"150.0\" height=\"96.0\"/>"
+            );
+            assert!(alike.contains(&rect), "{rect} {alike}");
+        }
         after.concurrency = 50;
         after.server.document_bytes = Some(29_000);
         let unlike = page_beside(&before, &after);

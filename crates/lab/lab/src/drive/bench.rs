@@ -1,5 +1,6 @@
 //! Runs the load generator: its command line, its warm-up, and its report.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use catamaran_load::document::Tick;
-use catamaran_load::report::{Report, SecondFacts};
+use catamaran_load::report::{Report, SecondFacts, Silence};
 
 use super::child::{self, ChildExit, DRIVEN};
 use super::stage::Stage;
@@ -271,6 +272,19 @@ pub(super) fn seconds(document: &Report) -> Vec<Second> {
     let whole = document.elapsed.as_secs() as usize;
     document.seconds.iter().take(whole).map(second).collect()
 }
+
+/// The longest silences, in order, from and to in seconds since measuring began.
+pub(super) fn silences(document: &Report) -> Vec<[f64; 2]> {
+    let mut silences = document.silences.clone();
+    silences.sort_by_key(|silence| Reverse(silence.length()));
+    silences.truncate(SILENCES_MAX);
+    silences.sort_by_key(|silence| silence.from);
+    let span = |silence: &Silence| [silence.from, silence.to].map(|at| at.as_secs_f64());
+    silences.iter().map(span).collect()
+}
+
+/// The most silences of a run that are kept: a plot shows no more.
+const SILENCES_MAX: usize = 50;
 
 /// The command of `catamaran` that is the load generator.
 const BENCH: &str = "bench";

@@ -175,6 +175,7 @@ impl<'a> Tier<'a> {
             thirds: thirds(&figures.values, self.blocks.len()),
             calls,
             seconds: Vec::new(),
+            silences: Vec::new(),
             starts: stage.starts(),
             memory: MemoryCount::Allocated,
         };

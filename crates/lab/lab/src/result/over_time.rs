@@ -24,6 +24,9 @@ pub struct OverTime {
     /// `disk.read`, `.written` (MiB/s), `.transfers` (1/s), `memory.free`, `.slab`, `.tcp` (MiB),
     /// `heap.NAME` (MiB), `collecting.NAME` (ms/s).
     pub rows: BTreeMap<String, Values>,
+    /// The spans without a response, in the order of time: from and to of each, in seconds since the load began.
+    #[serde(default, skip_serializing_if = "Values::is_empty")]
+    pub silences_s: Values,
     /// The number of seconds that each value of `answers` and `p99` covers: 1 unless they were thinned.
     #[serde(default = "every_second")]
     pub answers_every: usize,
@@ -32,6 +35,12 @@ pub struct OverTime {
 /// Numbers with three digits. In JSON they are one text, separated by spaces, which takes a fifth of the space.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(pub Vec<f64>);
+
+impl Values {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl ResultDocument {
     /// Adds to each cell its median run over time. `samples` returns the lines of `samples.jsonl`
@@ -88,8 +97,16 @@ impl OverTime {
             round: run.round,
             edges_s: Values(edges.collect()),
             rows,
+            silences_s: Values(run.silences.concat()),
             answers_every,
         })
+    }
+
+    /// The spans without a response, each from and to.
+    #[must_use]
+    pub fn silences(&self) -> Vec<(f64, f64)> {
+        let spans = self.silences_s.0.chunks_exact(2);
+        spans.map(|span| (span[0], span[1])).collect()
     }
 
     /// The boundaries of the values in the row `name`, in seconds since the load began.
@@ -317,7 +334,12 @@ mod tests {
     #[test]
     fn counters_become_rates_and_levels_stay() {
         let samples = [sample(0.0), sample(1.0), sample(2.0)];
-        let over = OverTime::of(&run(500.0, 2), &samples, VALUES_MAX).unwrap();
+        let run = Run {
+            silences: vec![[0.25, 0.5], [1.0, 2.0]],
+            ..run(500.0, 2)
+        };
+        let over = OverTime::of(&run, &samples, VALUES_MAX).unwrap();
+        assert_eq!(over.silences(), [(0.25, 0.5), (1.0, 2.0)]);
         assert_eq!(over.edges_s.0, [0.0, 0.75, 1.75]);
         for (name, expected) in [
             ("answers", 500.0),

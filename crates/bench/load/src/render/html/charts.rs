@@ -1,6 +1,8 @@
 //! The charts of a page, of one run or of two that are compared.
 
-use catamaran_chart::{Axis, Chart, Series};
+use std::time::Duration;
+
+use catamaran_chart::{Axis, Chart, Series, shaded_key};
 
 use super::push;
 use crate::report::{BARS, CurvePoint, Report, SecondFacts, Silence};
@@ -117,7 +119,8 @@ struct TimeChart {
     of_each: TimeLine,
 }
 
-/// Adds charts of responses, latency and errors over time. Silences are shaded on the page of a single run.
+/// Adds charts of responses, latency and errors over time. Silences are shaded; of two runs, those of the first one in
+/// the upper half.
 fn over_time(page: &mut String, runs: &[ChartedRun<'_>]) {
     let charts = [
         TimeChart {
@@ -148,9 +151,49 @@ fn over_time(page: &mut String, runs: &[ChartedRun<'_>]) {
             }),
         },
     ];
+    let gloss = shading_gloss(runs);
     for time_chart in charts {
-        chart(page, &time_chart.of_runs(runs));
+        chart_with(page, &time_chart.of_runs(runs), &gloss);
     }
+}
+
+/// A line below a chart that says what is shaded in it; empty if nothing is.
+fn shading_gloss(runs: &[ChartedRun<'_>]) -> String {
+    let words: Vec<String> = runs.iter().map(silences_in_words).collect();
+    if runs.iter().all(|charted| charted.run.silences.is_empty()) {
+        return String::new();
+    }
+    let place = if words.len() == 2 {
+        ", of the run before in the upper half and of the one after in the lower"
+    } else {
+        ""
+    };
+    format!(
+        "<p class=\"gloss\">{}Shaded{place}: no answer came although requests waited ({}).</p>\n",
+        shaded_key(),
+        words.join("; ")
+    )
+}
+
+/// How many silences a run had, and how long they were.
+fn silences_in_words(charted: &ChartedRun<'_>) -> String {
+    let name = charted
+        .name
+        .map(|name| format!("{name}: "))
+        .unwrap_or_default();
+    let lengths = || charted.run.silences.iter().map(|silence| silence.length());
+    let Some(longest) = lengths().max() else {
+        return format!("{name}never");
+    };
+    let all: Duration = lengths().sum();
+    let times = match lengths().count() {
+        1 => "once".to_owned(),
+        count => format!("{count} times, for {:.1} s in all", all.as_secs_f64()),
+    };
+    format!(
+        "{name}{times}, for {:.1} s at the longest",
+        longest.as_secs_f64()
+    )
 }
 
 impl TimeChart {
@@ -159,7 +202,6 @@ impl TimeChart {
     fn of_runs(self, runs: &[ChartedRun<'_>]) -> Chart {
         let (line_name, value) = self.of_each;
         let mut series = Vec::new();
-        let mut shaded = Vec::new();
         for charted in runs {
             let seconds = whole_seconds(charted.run);
             if let Some(run_name) = charted.name {
@@ -169,8 +211,12 @@ impl TimeChart {
             for (name, value) in self.of_single {
                 series.push(line(name, *value, seconds));
             }
-            shaded.extend(charted.run.silences.iter().map(span));
         }
+        let silences_of =
+            |charted: &ChartedRun<'_>| charted.run.silences.iter().map(span).collect();
+        // The axis has all of the run, also if its last seconds have no value.
+        let ends = runs.iter().map(|charted| charted.run.elapsed.as_secs_f64());
+        let end = ends.fold(0.0, f64::max);
         // Two runs have one of several lines each, which the title then names.
         let title = if runs.len() == 2 && self.of_single.len() >= 2 {
             format!("{}: {line_name}", self.title)
@@ -179,10 +225,10 @@ impl TimeChart {
         };
         Chart {
             title,
-            x: Axis::linear("time since measuring began (s)"),
+            x: Axis::linear_to("time since measuring began (s)", end),
             y: self.y,
             series,
-            shaded,
+            shaded: runs.iter().map(silences_of).collect(),
         }
     }
 }
@@ -208,8 +254,13 @@ fn millis(micros: Option<u64>) -> Option<f64> {
     micros.map(|micros| micros as f64 / 1000.0)
 }
 
-/// Adds a chart, wide and narrow; none if no line has two points of which one is above zero.
+/// Adds a chart without a line below it.
 fn chart(page: &mut String, chart: &Chart) {
+    chart_with(page, chart, "");
+}
+
+/// Adds a chart, wide and narrow, with `gloss` below it; none if no line has two points of which one is above zero.
+fn chart_with(page: &mut String, chart: &Chart, gloss: &str) {
     let is_drawn = |series: &Series| {
         series.points.len() >= 2 && series.points.iter().any(|point| point.1 > 0.0)
     };
@@ -219,7 +270,7 @@ fn chart(page: &mut String, chart: &Chart) {
     push(
         page,
         format_args!(
-            "<section>\n<h2>{}</h2>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n</section>\n",
+            "<section>\n<h2>{}</h2>\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n{gloss}</section>\n",
             chart.title,
             chart.svg(880, 260),
             chart.svg(320, 220)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use catamaran_chart::{Axis, Panel, Steps, bar_key, escaped, line_key, panels};
+use catamaran_chart::{Axis, Panel, Steps, bar_key, escaped, line_key, panels, shaded_key};
 
 use super::page::Page;
 use crate::report::table::digits;
@@ -42,6 +42,13 @@ pub(super) fn section(page: &mut Page, result: &ResultDocument) {
          the same axes. Steps: means of a second, or of some; memory and heap as they stood at its \
          end.</p>\n"
     ));
+    let mut cells = first.iter().chain(&others);
+    if cells.any(|cell| !cell.over.silences_s.0.is_empty()) {
+        let key = shaded_key();
+        page.put(format_args!(
+            "<p class=\"keys\"><span>{key}no answer came although requests waited</span></p>\n"
+        ));
+    }
     let mut zero_names = Vec::new();
     for (number, measure) in MEASURES.iter().enumerate() {
         let is_above_zero = |(row, _): &(String, String)| {
@@ -200,6 +207,7 @@ impl Plot {
             title: cell.cell.label.clone(),
             lines,
             bars: self.bars.and_then(|base| bars(base, cell.over)),
+            shaded: cell.over.silences(),
         }
     }
 }
@@ -408,6 +416,22 @@ mod tests {
         assert!(
             page.contains("httpd&lt;") || !page.contains("httpd<"),
             "{page}"
+        );
+    }
+
+    #[test]
+    fn a_silence_is_shaded_in_each_panel_of_its_cell() {
+        let (mut result, mut runs) = result();
+        runs[2].silences = vec![[1.0, 1.5]];
+        result.add_over_time(&runs, |_| Some(samples(0.1)));
+        let page = page(&result);
+        let gloss = "</svg>no answer came although requests waited</span>";
+        assert_eq!(page.matches(gloss).count(), 1, "{page}");
+        let shaded = |part: &str| part.matches("<rect class=\"shaded\" x=").count();
+        let plots: Vec<usize> = page.split("<h3>").skip(1).map(shaded).collect();
+        assert!(
+            plots.len() > 2 && plots.iter().all(|count| *count == 1),
+            "{plots:?}"
         );
     }
 
