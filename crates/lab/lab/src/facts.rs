@@ -198,12 +198,29 @@ pub struct ShareFacts {
 /// A change of level within a measured span.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelChange {
-    /// The measure that changed.
+    /// The measure that changed: [`CPU_OF_REQUEST`] or [`RATE`].
     pub what: String,
     /// The time of the change from the beginning of the span, in seconds.
     pub after_s: f64,
     /// The change as a share of the level before; negative for a decrease.
     pub shift: f64,
+    /// The share of the servers' cores that others took, before the change and after it: other processes, and a
+    /// hypervisor. `None` if it is not known, as of servers that are not pinned, or that share the load's core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<[f64; 2]>,
+}
+
+impl LevelChange {
+    /// Whether others on the servers' cores explain the change: they took clearly more of them when the servers became
+    /// slower or dearer, or clearly less when they became faster or cheaper.
+    #[must_use]
+    pub fn is_of_others(&self) -> bool {
+        let Some([before, after]) = self.others else {
+            return false;
+        };
+        let is_for_the_worse = (self.shift > 0.0) == (self.what == CPU_OF_REQUEST);
+        (after - before).abs() > OTHERS_APART && (after > before) == is_for_the_worse
+    }
 }
 
 impl SilenceFacts {
@@ -401,6 +418,15 @@ const HEAD_OFF_MAX: f64 = 0.5;
 
 /// The share of failures up to which another tool's run is still judged by its figures.
 pub(crate) const RARE: f64 = 0.01;
+
+/// What changes its level: the CPU time of a request, of all servers together.
+pub(crate) const CPU_OF_REQUEST: &str = "CPU time of a request";
+
+/// What changes its level: the number of responses in a second.
+pub(crate) const RATE: &str = "rate";
+
+/// The least difference of the shares that others took of the servers' cores, to explain a change.
+const OTHERS_APART: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {

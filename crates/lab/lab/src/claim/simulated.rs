@@ -1,5 +1,7 @@
 //! Simulates experiments on servers that do not differ, and counts how often a difference is shown.
 
+mod busy;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::TAU;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,6 +13,7 @@ use super::starts::StartSpans;
 use super::{CaseSubject, Outcome, Verdict, evaluate_starts, moved, rule};
 use crate::builtin;
 use crate::experiment::{CellServer, Experiment};
+use crate::measure::THROUGHPUT;
 use crate::run::{MemoryCount, Run};
 
 /// Servers that do not differ: at most 5 % of questions may show a difference. Of the 40 of an experiment's question that
@@ -108,7 +111,7 @@ fn simulated_losses_are_no_difference() {
 /// the first or the middle third, at least 75 of 100 are refused.
 #[test]
 fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
-    let sides = ThroughputSides::new();
+    let sides = ClaimSides::on(THROUGHPUT);
     for rounds in [6, 12, 20] {
         for (deviation, correlation) in [(0.10, 0.5), (0.18, 0.7)] {
             let refused = |slow: [f64; 2], third: usize| {
@@ -141,7 +144,7 @@ fn simulated_levels_that_are_cold_alike_are_compared_and_others_are_not() {
 /// those in which one level is cold in its first block nearly all are.
 #[test]
 fn simulated_duels_of_few_blocks_are_rarely_refused() {
-    let sides = ThroughputSides::new();
+    let sides = ClaimSides::on(THROUGHPUT);
     for (name, noise) in [("quiet", [0.01, 0.016, 0.0]), ("busy", [0.10, 0.06, 0.2])] {
         for planned in [8, 20] {
             let at = |look: usize| (look, SpentLevel::at(look, planned));
@@ -165,26 +168,33 @@ fn simulated_duels_of_few_blocks_are_rarely_refused() {
     }
 }
 
-/// A claim on throughput, with what is looked at to refuse it.
-struct ThroughputSides {
+/// A claim, with what is looked at to refuse it.
+struct ClaimSides {
     experiment: Experiment,
     start_spans: StartSpans,
+    /// The number of the claim.
+    claim: usize,
 }
 
-impl ThroughputSides {
-    fn new() -> Self {
+impl ClaimSides {
+    /// The first claim on a measure.
+    fn on(measure: &str) -> Self {
         let experiment = super::tests::experiment();
-        assert_eq!(experiment.claims[0].measure.name(), "throughput");
         let start_spans = StartSpans::of(&experiment);
+        let mut claims = experiment.claims.iter();
+        let claim = claims
+            .position(|claim| claim.measure.name() == measure)
+            .unwrap();
         Self {
             experiment,
             start_spans,
+            claim,
         }
     }
 
     fn cells(&self) -> Vec<usize> {
         self.start_spans
-            .of_case(&self.experiment.claims[0].cases[0])
+            .of_case(&self.experiment.claims[self.claim].cases[0])
     }
 
     /// Whether it is refused at the look after `look` rounds.
@@ -193,8 +203,8 @@ impl ThroughputSides {
         let subject = CaseSubject {
             experiment: &self.experiment,
             start_spans: &self.start_spans,
-            claim: &self.experiment.claims[0],
-            case: &self.experiment.claims[0].cases[0],
+            claim: &self.experiment.claims[self.claim],
+            case: &self.experiment.claims[self.claim].cases[0],
             runs: &made.map(|run| ((run.cell, run.round), run)).collect(),
             spent,
         };

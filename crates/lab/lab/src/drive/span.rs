@@ -114,7 +114,7 @@ impl Scene<'_> {
             }
             let mut on_tick = |tick: Tick| {
                 let cpus = cpus(stage);
-                watch.take(&LoadMoment::of(&tick, &cpus));
+                watch.take(&LoadMoment::of(&tick, &cpus).with_others(stage, load.core));
                 thirds.take(&tick, &cpus);
             };
             let report = self.bench(stage, load, load.time, Some(&mut on_tick));

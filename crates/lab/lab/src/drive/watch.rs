@@ -9,13 +9,15 @@
 //! rate moves by less than 5 %. So a server without a visible trend is watched only for the time in which a large trend
 //! would show. The run records the movement that noise may have hidden.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use catamaran_gauge::system;
 use catamaran_load::document::Tick;
-use catamaran_stats::{WarmUp as Verdict, change, warm_up};
+use catamaran_stats::{Spread, WarmUp as Verdict, change, warm_up};
 
 use super::stage::{RunningServer, Stage};
-use crate::facts::LevelChange;
+use crate::facts::{CPU_OF_REQUEST, LevelChange, RATE};
 use crate::gate::COMPILING_MAX;
 
 /// Sums since the beginning of the load, at one tick.
@@ -25,6 +27,8 @@ pub(super) struct LoadMoment {
     completed: u64,
     cpu_s: Option<f64>,
     compiling_s: f64,
+    /// The time of the servers' cores that others took, as the mean of these cores; `None`: not known.
+    others_s: Option<f64>,
 }
 
 /// The CPU time of each server in seconds; `None` for a server without a group.
@@ -38,7 +42,14 @@ impl LoadMoment {
             completed: tick.completed,
             cpu_s: cpus.iter().copied().sum(),
             compiling_s: 0.0,
+            others_s: None,
         }
+    }
+
+    /// Adds what others took of the servers' cores. `load_core` is the core of the load.
+    pub(super) fn with_others(self, stage: &Stage, load_core: Option<usize>) -> Self {
+        let others_s = others(stage, load_core, self.cpu_s);
+        Self { others_s, ..self }
     }
 
     /// Adds the CPU time of the virtual machines' compilers to the sums.
@@ -56,6 +67,23 @@ pub(super) fn cpus(stage: &Stage) -> Cpus {
     let cpu_s =
         |server: &RunningServer| Some(server.process.group()?.cpu().ok()?.total().as_secs_f64());
     stage.servers.iter().map(cpu_s).collect()
+}
+
+/// The time in seconds that others than the servers have used of the servers' cores, and a hypervisor has withheld, as
+/// the mean of these cores; `None` if a server is not pinned, or runs on the load's core.
+fn others(stage: &Stage, load_core: Option<usize>, cpu_s: Option<f64>) -> Option<f64> {
+    let pinned: Option<BTreeSet<usize>> = stage.servers.iter().map(|it| it.core).collect();
+    let cores = pinned.filter(|cores| !cores.is_empty())?;
+    if load_core.is_none_or(|core| cores.contains(&core)) {
+        return None;
+    }
+    let all = system::cores().ok()?;
+    let mut taken_s = 0.0;
+    for core in &cores {
+        let core = all.get(*core)?;
+        taken_s += (core.busy() + core.steal).as_secs_f64();
+    }
+    Some((taken_s - cpu_s?) / cores.len() as f64)
 }
 
 /// The CPU time in seconds that the compilers of all virtual machines have used.
@@ -82,6 +110,8 @@ pub(super) struct LoadWatch {
     cpu: Vec<f64>,
     /// The mean number of virtual machines' threads that compiled, in each value.
     compiling: Vec<f64>,
+    /// The share of the servers' cores that others took, in each value; empty if it is not known.
+    others: Vec<f64>,
     /// The responses per second in the first second of the load; `None` before its end.
     pub(super) first: Option<f64>,
 }
@@ -98,6 +128,7 @@ impl LoadWatch {
             throughput: Vec::new(),
             cpu: Vec::new(),
             compiling: Vec::new(),
+            others: Vec::new(),
             first: None,
         }
     }
@@ -121,6 +152,9 @@ impl LoadWatch {
         self.throughput.push(answers / seconds);
         if let (Some(before), Some(now)) = (before.cpu_s, now.cpu_s) {
             self.cpu.push((now - before) / answers);
+        }
+        if let (Some(before), Some(now)) = (before.others_s, now.others_s) {
+            self.others.push((now - before) / seconds);
         }
         let compiling = (now.compiling_s - before.compiling_s) / seconds;
         self.compiling.push(compiling);
@@ -170,13 +204,26 @@ impl LoadWatch {
                 what: what.to_owned(),
                 after_s: *self.begins.get(change.after)?,
                 shift: change.shift,
+                others: self.others_around(change.after),
             })
         };
-        let cpu_change = change_of(&self.cpu, "CPU time of a request");
+        let cpu_change = change_of(&self.cpu, CPU_OF_REQUEST);
         if cpu_change.is_some() || is_open {
             return cpu_change;
         }
-        change_of(&self.throughput, "rate")
+        change_of(&self.throughput, RATE)
+    }
+
+    /// The mean share of the servers' cores that others took in the values before the one with the index `after`, and
+    /// from it on; `None` if it is not known of each value.
+    fn others_around(&self, after: usize) -> Option<[f64; 2]> {
+        if self.others.len() != self.throughput.len() {
+            return None;
+        }
+        let (before, then) = self.others.split_at_checked(after)?;
+        // What was taken is known in steps of 10 ms, so a value may be below 0.
+        let mean = |part: &[f64]| Some(Spread::of(part)?.mean.clamp(0.0, 1.0));
+        Some([mean(before)?, mean(then)?])
     }
 }
 
@@ -284,6 +331,51 @@ pub(super) mod tests {
             });
         }
         assert!(without.is_warm());
+    }
+
+    /// Another program takes half of the servers' core from the second second on.
+    #[test]
+    fn a_change_is_told_with_what_others_took() {
+        let mut watch = LoadWatch::new(Duration::from_secs(5), false);
+        let mut now = LoadMoment {
+            others_s: Some(0.0),
+            ..LoadMoment::default()
+        };
+        for tick in 1..=25_u32 {
+            let is_shared = tick > 10;
+            now.elapsed_s = f64::from(tick) * 0.2;
+            now.completed += if is_shared { 1000 } else { 2000 };
+            now.others_s = now
+                .others_s
+                .map(|sum| sum + if is_shared { 0.1 } else { 0.002 });
+            watch.take(&now);
+        }
+        let changed = watch.changed(false).unwrap();
+        let [before, after] = changed.others.unwrap();
+        assert!(
+            (before - 0.01).abs() < 1e-9 && (after - 0.5).abs() < 1e-9,
+            "{changed:?}"
+        );
+        assert!(changed.is_of_others());
+        let of = |what: &str, shift: f64, others| LevelChange {
+            what: what.to_owned(),
+            shift,
+            others,
+            ..LevelChange::default()
+        };
+        for (change, expected) in [
+            (of(RATE, -0.4, Some([0.01, 0.5])), true),
+            (of(RATE, 0.4, Some([0.5, 0.01])), true),
+            (of(CPU_OF_REQUEST, 0.1, Some([0.01, 0.5])), true),
+            (of(CPU_OF_REQUEST, -0.1, Some([0.5, 0.01])), true),
+            // The other way round, or hardly anything.
+            (of(RATE, 0.4, Some([0.01, 0.5])), false),
+            (of(CPU_OF_REQUEST, -0.3, Some([0.01, 0.5])), false),
+            (of(RATE, -0.4, Some([0.30, 0.33])), false),
+            (of(RATE, -0.4, None), false),
+        ] {
+            assert_eq!(change.is_of_others(), expected, "{change:?}");
+        }
     }
 
     #[test]

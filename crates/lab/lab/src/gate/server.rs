@@ -345,8 +345,16 @@ fn unsteady(facts: &Facts) -> Option<GateFinding> {
 
 fn change_words(change: &LevelChange) -> String {
     let verb = if change.shift > 0.0 { "rose" } else { "fell" };
+    let others = match change.others {
+        Some([before, after]) if change.is_of_others() => format!(
+            ": others took {:.0} % of the servers' cores before that, and {:.0} % after it",
+            before * 100.0,
+            after * 100.0
+        ),
+        _ => String::new(),
+    };
     format!(
-        "Within the run, {:.1} s after its beginning, the {} {verb} by {:.0} %.",
+        "Within the run, {:.1} s after its beginning, the {} {verb} by {:.0} %{others}.",
         change.after_s,
         change.what,
         change.shift.abs() * 100.0

@@ -450,15 +450,28 @@ fn servers_that_were_not_fit() {
         "may still have moved by 14 %",
     );
     check(disturb(unclear(1.0)), "unsteady", Effect::Note, "too short");
-    let changed = disturb(|machine| {
-        machine.changed = Some(LevelChange {
-            what: "rate".to_owned(),
-            after_s: 1.4,
-            shift: -0.31,
-        });
-    });
-    let words = "Within the run, 1.4 s after its beginning, the rate fell by 31 %.";
-    check(changed, "unsteady", Effect::Note, words);
+    let changed = |others| {
+        disturb(move |machine| {
+            machine.changed = Some(LevelChange {
+                what: "rate".to_owned(),
+                after_s: 1.4,
+                shift: -0.31,
+                others,
+            });
+        })
+    };
+    for (others, end) in [
+        (None, "."),
+        (Some([0.02, 0.04]), "."),
+        (
+            Some([0.02, 0.33]),
+            ": others took 2 % of the servers' cores before that, and 33 % after it.",
+        ),
+    ] {
+        let words =
+            format!("Within the run, 1.4 s after its beginning, the rate fell by 31 %{end}");
+        check(changed(others), "unsteady", Effect::Note, &words);
+    }
     let mut warm = quiet();
     warm.machine.as_mut().unwrap().compiling = Some(0.02);
     assert_eq!(check_run(&warm), []);

@@ -293,6 +293,7 @@ fn something_that_begins_within_a_run() {
         what: "rate".to_owned(),
         after_s: 1.5,
         shift: -0.5,
+        others: None,
     });
     let fired = check_run(&facts);
     let fired = fired.iter().find(|fired| fired.gate == "unsteady").unwrap();
