@@ -115,7 +115,9 @@ impl Source {
         // A mark of the byte order, which some editors write first.
         let text = text.trim_start_matches('\u{feff}');
         let blocks = published::blocks(text);
-        if text.trim_start().starts_with('{') && blocks.is_empty() {
+        // JSON of other tools has no such key: it is a text that is not known.
+        let is_of_bench = text.trim_start().starts_with('{') && text.contains("\"schema\"");
+        if is_of_bench && blocks.is_empty() {
             let name = name.to_owned();
             return match Report::parse(text) {
                 Ok(document) => Ok(Self {
@@ -234,10 +236,13 @@ impl TextRun {
         facts.expect.status = Some(200);
         facts.statuses = successes_as_one(facts.statuses);
         let length = facts.body_bytes.map(AnswerLength::Body);
+        // A report does not tell whether connections were to be kept, but whether most of them were.
+        let keep_alive = facts.kept.map(|kept| kept * 2 > facts.completed);
+        let warm_up_s = Some(document.warm_up.duration.as_secs_f64());
         Self {
-            keep_alive: Some(document.subject.keep_alive),
+            keep_alive,
             length,
-            ..Self::of_facts(name, "bench", facts, Vec::new())
+            ..Self::of_facts(name, "bench", facts, warm_up_s, Vec::new())
         }
     }
 
@@ -247,15 +252,28 @@ impl TextRun {
             software: figures.software.clone(),
             keep_alive: figures.keep_alive,
             length: AnswerLength::of_figures(figures),
-            ..Self::of_facts(name, figures.tool, facts, doubts(figures))
+            ..Self::of_facts(
+                name,
+                figures.tool,
+                facts,
+                figures.warm_up_s,
+                doubts(figures),
+            )
         }
     }
 
-    /// A run with the findings of all gates on its facts and of `doubts`.
-    fn of_facts(name: String, tool: &'static str, facts: Facts, doubts: Vec<GateFinding>) -> Self {
+    /// A run with the findings of all gates on its facts and of `doubts`. `warm_up_s` is the length of the warm-up in
+    /// seconds, if one is named.
+    fn of_facts(
+        name: String,
+        tool: &'static str,
+        facts: Facts,
+        warm_up_s: Option<f64>,
+        doubts: Vec<GateFinding>,
+    ) -> Self {
         let mut found = gate::check_run(&facts);
         found.extend(doubts);
-        found.extend(general(tool, &facts));
+        found.extend(general(tool, &facts, warm_up_s));
         Self {
             name,
             says: says(tool, &facts),

@@ -44,6 +44,8 @@ pub struct TextFigures {
     pub seconds: Option<f64>,
     /// The length that was asked for; `None`: the text does not say, or a number of requests was asked for.
     pub asked_seconds: Option<f64>,
+    /// The length of the warm-up before the run in seconds; `None`: the text names none.
+    pub warm_up_s: Option<f64>,
     /// Why the tool gave up before the end, in its own words; `None`: it did not.
     pub gave_up: Option<String>,
     /// The number of clients that never had a connection.

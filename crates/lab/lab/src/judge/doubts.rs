@@ -169,18 +169,23 @@ fn beyond_rate(figures: &TextFigures) -> Option<GateFinding> {
     Some(GateFinding::new("late", Effect::Void, words))
 }
 
-/// Findings on any single run, whatever the tool.
-pub(super) fn general(tool: &str, facts: &Facts) -> Vec<GateFinding> {
+/// Findings on any single run, whatever the tool; `warm_up_s` is the length of its warm-up in seconds, if one is named.
+pub(super) fn general(tool: &str, facts: &Facts, warm_up_s: Option<f64>) -> Vec<GateFinding> {
     let mut found = Vec::new();
     let seconds = facts.seconds.unwrap_or(f64::INFINITY);
-    if seconds < SHORT_S {
-        found.push(note(
-            "unsteady",
+    let warm_up_s = warm_up_s.unwrap_or_default();
+    if seconds < SHORT_S && warm_up_s < WARM_S {
+        let words = if warm_up_s > 0.0 {
+            format!(
+                "{seconds:.1} s after a warm-up of {warm_up_s} s: a JVM is cold for 12 to 25 s."
+            )
+        } else {
             format!(
                 "{seconds:.1} s, and no warm-up is named: the server may have been cold, as a JVM is for \
                  12 to 25 s."
-            ),
-        ));
+            )
+        };
+        found.push(note("unsteady", words));
     }
     if tool != "bench"
         && facts.completed > 0
@@ -222,3 +227,6 @@ const BEYOND: f64 = 1.1;
 
 /// The length in seconds below which a run without a warm-up may show a cold server.
 const SHORT_S: f64 = 30.0;
+
+/// The length in seconds of a warm-up after which also a JVM is warm.
+const WARM_S: f64 = 25.0;

@@ -1,5 +1,7 @@
 //! What is said of texts whose truth is known.
 
+use std::time::Duration;
+
 use super::*;
 
 fn judged(names: &[&str]) -> Vec<Judgement> {
@@ -458,6 +460,58 @@ fn a_list_in_prose_is_no_run() {
                  - **Bytes/Sec**\n- http_req_duration: the time of a request\n";
     let fault = judge(&[("prose".to_owned(), prose.to_owned())]).unwrap_err();
     assert!(fault.to_string().contains("this is no text of"), "{fault}");
+}
+
+/// A report of `bench --json`: ten clients for ten seconds, after a warm-up of this length; `opened` connections.
+fn of_bench(opened: u64, warm_up_s: u64) -> (String, String) {
+    let mut document = Report {
+        schema: catamaran_load::report::SCHEMA.to_owned(),
+        concurrency: 10,
+        elapsed: Duration::from_secs(10),
+        ..Report::default()
+    };
+    document.requests.completed = 5000;
+    document.requests.kept_alive = 5000;
+    document.connections.opened = opened;
+    document.warm_up.duration = Duration::from_secs(warm_up_s);
+    let text = serde_json::to_string(&document).unwrap();
+    (format!("{opened}.json"), text)
+}
+
+#[test]
+fn reports_of_bench_say_what_the_run_did() {
+    let judgements = judge(&[of_bench(10, 0), of_bench(5000, 5), of_bench(10, 30)]).unwrap();
+    let words = |number: usize| judgements[number].to_string();
+    assert!(
+        words(0).contains("10.0 s, and no warm-up is named"),
+        "{}",
+        words(0)
+    );
+    assert!(
+        words(1).contains("10.0 s after a warm-up of 5 s"),
+        "{}",
+        words(1)
+    );
+    assert!(!fired(&judgements[2]).contains(&"unsteady"), "{}", words(2));
+    // The server of the second one closed each connection.
+    assert!(
+        words(3).contains("Connections were to be kept in 10.json alone"),
+        "{}",
+        words(3)
+    );
+}
+
+#[test]
+fn json_of_another_tool_is_told_what_can_be_read() {
+    let json = "{\"latencies\": {\"mean\": 2539033}, \"status_codes\": {\"200\": 600}}";
+    let fault = judge(&[("vegeta.json".to_owned(), json.to_owned())]).unwrap_err();
+    assert!(
+        fault.to_string().contains("this is no text of ab"),
+        "{fault}"
+    );
+    let later = "{\"schema\": \"catamaran-bench/9\"}";
+    let fault = judge(&[("later.json".to_owned(), later.to_owned())]).unwrap_err();
+    assert!(fault.to_string().contains("catamaran-bench/9"), "{fault}");
 }
 
 /// A report of ab whose figures fit each other.

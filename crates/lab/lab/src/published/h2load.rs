@@ -30,12 +30,16 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
         let count = word_before(block, label_start).and_then(|word| word.parse::<u64>().ok());
         clients += count.unwrap_or(0);
     }
+    // A run of some time has a line `Timing-based test with 2s of warm-up time` for each thread; 0s is no warm-up.
+    let timing = scan.after("Timing-based test with").and_then(Scan::millis);
+    let warm_up_ms = timing.filter(|millis| *millis > 0.0);
     // The line is `finished in 1.01s, 990.11 req/s, 1.20MB/s`.
     let rate = finished.line().split(',').nth(1);
     let figures = TextFigures {
         tool: "h2load",
         clients: (clients > 0).then_some(clients),
         seconds: finished.millis().map(|millis| millis / 1000.0),
+        warm_up_s: warm_up_ms.map(|millis| millis / 1000.0),
         completed: Some(good + non_2xx),
         failed: Some(failed),
         late: Some(late),
