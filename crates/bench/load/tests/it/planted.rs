@@ -44,6 +44,22 @@ fn each_planted_fault_of_a_server_is_named() {
     }
 }
 
+/// The page of the lab's method has a table of all planted faults.
+#[test]
+fn each_planted_fault_of_a_server_is_in_the_table() {
+    let page = include_str!("../../../../../docs/lab/method.md");
+    let alone = FAULTS.iter().map(|fault| {
+        let words = fault.words.join("; ");
+        format!("| {} | `bench` | {words} |", fault.name)
+    });
+    let compared = COMPARED.iter();
+    let compared =
+        compared.map(|(name, _, words)| format!("| {name} | `bench --versus` | {words} |"));
+    for row in alone.chain(compared) {
+        assert!(page.contains(&row), "{row}");
+    }
+}
+
 /// The first line of a comparison of a good server with one that has a fault.
 fn compared(good: &'static [u8], other: &'static [u8]) -> String {
     let servers = [

@@ -25,6 +25,11 @@ fn each_planted_fault_of_a_text_is_named() {
             fault.name,
             fault.words
         );
+        // The page of the method has a table of all planted faults; there blanks are single.
+        let words: Vec<&str> = fault.words.split_whitespace().collect();
+        let row = format!("| {} | `lab judge` | {} |", fault.name, words.join(" "));
+        let page = include_str!("../../../../../docs/lab/method.md");
+        assert!(page.contains(&row), "{row}");
     }
 }
 

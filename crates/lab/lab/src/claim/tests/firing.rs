@@ -33,6 +33,10 @@ fn each_planted_fault_of_a_claim_is_named() {
         let cpu = outcome(&outcomes, "Keep-alive saves CPU");
         assert_eq!(cpu.verdict, Verdict::NoClaim, "{name}: {}", cpu.sentence);
         assert!(cpu.sentence.contains(words), "{name}: {}", cpu.sentence);
+        // The page of the method has a table of all planted faults.
+        let row = format!("| {name} | `lab run` | {words} |");
+        let page = include_str!("../../../../../../docs/lab/method.md");
+        assert!(page.contains(&row), "{row}");
     }
 }
 
