@@ -1,8 +1,8 @@
 //! The figures of pages, from committed results of the lab.
 //!
 //! Each figure of a page comes from a committed result. [`fn@write`] makes `docs/measured.md`, the pages of published
-//! tests with their pictures, and two parts of the README from the `result.json` files below `docs/lab`. [`stale`]
-//! names the pages that differ from what [`fn@write`] would write. The README's table shows only claims with the
+//! tests with their pictures, and two parts of the README from the `result.json` files below `docs/lab`, and the tables
+//! of [`planted`] from its runs. [`stale`] names the pages that differ from what [`fn@write`] would write. The README's table shows only claims with the
 //! verdict *shown*.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
+use crate::planted;
 use crate::published::{self, PageFile};
 
 /// The members of a lab's `result.json` that pages show.
@@ -188,6 +189,7 @@ fn pages(root: &Path) -> anyhow::Result<Vec<PageFile>> {
     let mut files = published.files;
     files.push((README.to_owned(), readme));
     files.push((MEASURED.to_owned(), measured(&results)));
+    files.push(planted::page(root)?);
     Ok(files)
 }
 
@@ -245,12 +247,12 @@ fn table(results: &[(String, LabResult)]) -> anyhow::Result<String> {
     Ok(table)
 }
 
-/// Returns the README with `text` in place of what was between two marks.
-fn between(readme: &str, [begin, end]: [&str; 2], text: &str) -> anyhow::Result<String> {
-    let parts = readme.split_once(begin);
-    let (before, rest) = parts.with_context(|| format!("README.md has no mark {begin:?}"))?;
+/// Returns a page with `text` in place of what was between two marks.
+pub(crate) fn between(page: &str, [begin, end]: [&str; 2], text: &str) -> anyhow::Result<String> {
+    let parts = page.split_once(begin);
+    let (before, rest) = parts.with_context(|| format!("the page has no mark {begin:?}"))?;
     let behind = rest.split_once(end);
-    let (_, after) = behind.with_context(|| format!("README.md has no mark {end:?}"))?;
+    let (_, after) = behind.with_context(|| format!("the page has no mark {end:?}"))?;
     Ok(format!("{before}{begin}\n{text}{end}{after}"))
 }
 

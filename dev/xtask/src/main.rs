@@ -1,13 +1,13 @@
 //! The project's own commands: `cargo xtask ci | needs | test | tidy | names | lines | deny | advisories | figures |
-//! published | fuzz | package | installed | libraries | payara | wildfly-members | bad-day | nginx-tests |
+//! planted | published | fuzz | package | installed | libraries | payara | wildfly-members | bad-day | nginx-tests |
 //! import-duel | instructions`.
 //!
 //! CI runs `cargo xtask ci` and nothing else, so what passes by hand passes there. Each step is a module: [`needs`]
 //! installs what the tests need, [`mod@test`] runs them, [`tidy`] checks rules that neither rustc nor clippy can
 //! check, [`lines`] counts lines of code, [`deny`] checks what may be linked, [`advisories`] updates the list of
-//! known vulnerabilities, [`figures`] writes the figures of pages from results, [`fuzz`] runs the fuzz targets,
-//! [`package`] makes packages, [`installed`] and [`libraries`] try them, [`instructions`] counts the instructions of
-//! a request. Speed is not measured here but by `catamaran lab`.
+//! known vulnerabilities, [`figures`] writes the figures of pages from results, [`planted`] adds runs to one of them,
+//! [`fuzz`] runs the fuzz targets, [`package`] makes packages, [`installed`] and [`libraries`] try them,
+//! [`instructions`] counts the instructions of a request. Speed is not measured here but by `catamaran lab`.
 
 mod advisories;
 mod bad_day;
@@ -24,6 +24,7 @@ mod needs;
 mod nginx_tests;
 mod package;
 mod payara;
+mod planted;
 mod published;
 mod step;
 mod test;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         ["lines", "--against", commit] => run(|_, root| lines::run(root, Some(commit))),
         ["deny"] => run(|steps, root| steps.run("deny", || deny::run(root))),
         ["figures"] => run(|steps, root| steps.run("figures", || figures::write(root))),
+        ["planted", directories @ ..] => run(|_, root| planted::add(root, directories)),
         ["published", "--check"] => run(|_, root| published::check(root)),
         ["fuzz"] => {
             let seconds = 60;
@@ -178,6 +180,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   deny            check licences, versions, sources and advisories of what is linked
   figures         write the figures of README.md, docs/measured.md and the pages of published tests, with their
                   pictures, from docs/lab/*/result.json
+  planted [DIR…]  add results of docs/lab/planted.toml to docs/lab/planted-runs.csv, and write their tables into
+                  docs/lab/method.md: how often planted differences are shown, and others
   published --check
                   count the sentences of published tests and their verdicts, compare the pages with docs/measured.md,
                   and check that both languages have the same figures
