@@ -74,7 +74,7 @@ impl TlsError {
                 }
                 _ => "tls-client-cert-untrusted",
             },
-            Error::General(text) if text == NO_CERTIFICATE => "tls-unknown-name",
+            error if is_of_unknown_name(error) => "tls-unknown-name",
             _ => "tls-handshake",
         }
     }
@@ -315,6 +315,9 @@ fn drive<R: Records>(
             Ok(_) => return Err(unexpected()),
             Err(error) => {
                 encode_alert(records, out);
+                if is_of_unknown_name(&error) {
+                    name_unknown(out);
+                }
                 return Err(error.into());
             }
         }
@@ -336,6 +339,23 @@ fn encode_alert<R: Records>(records: &mut R, out: &mut Vec<u8>) {
             }
             _ => return,
         }
+    }
+}
+
+/// Whether a handshake failed because there is no certificate for the name that the client asked for.
+fn is_of_unknown_name(error: &Error) -> bool {
+    matches!(error, Error::General(text) if text == NO_CERTIFICATE)
+}
+
+/// Replaces the alert `access_denied`, which rustls sends if there is no certificate, by `unrecognized_name` (RFC 6066,
+/// section 3). Before a ServerHello alerts are in clear.
+fn name_unknown(out: &mut [u8]) {
+    const ALERT: [u8; 2] = [2, 49];
+    const UNRECOGNIZED_NAME: u8 = 112;
+    if let [.., level, description] = out
+        && [*level, *description] == ALERT
+    {
+        *description = UNRECOGNIZED_NAME;
     }
 }
 
