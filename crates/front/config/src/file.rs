@@ -337,6 +337,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &route::COOKIE_SECTION,
     &route::COOKIE_DOMAIN_SECTION,
     &route::COOKIE_PATH_SECTION,
+    &route::REVERSE_SECTION,
     &route::CORS_SECTION,
     &error_pages::SECTION,
     &error_pages::ROUTE_SECTION,

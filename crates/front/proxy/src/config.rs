@@ -21,6 +21,7 @@ pub(crate) mod route;
 pub(crate) mod rules;
 pub(crate) mod template;
 pub(crate) mod trace;
+pub(crate) mod url_rule;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -68,6 +69,7 @@ pub use rules::{
 };
 pub use template::{KnownNames, LiveCount, Placeholder, Template, TemplateError};
 pub use trace::TraceConfig;
+pub use url_rule::{UrlPattern, UrlRule};
 
 /// The configuration of the whole front.
 #[derive(Clone, Debug)]

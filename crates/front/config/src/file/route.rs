@@ -7,6 +7,7 @@ mod fields;
 mod files;
 pub(crate) mod listeners;
 mod matching;
+mod reverse;
 mod rules;
 mod text;
 mod unless;
@@ -28,6 +29,7 @@ pub(crate) use fields::{
 };
 use http::StatusCode;
 use listeners::ListenerRefs;
+pub(crate) use reverse::SECTION as REVERSE_SECTION;
 use rules::ServedBy;
 pub use text::{TEXT_MAX, is_inert_type};
 use toml::Spanned;
@@ -106,6 +108,7 @@ fn read_one(
         cookies::PATHS,
         cors::NAME,
         error_pages::NAME,
+        reverse::NAME,
         unless::NAME,
     ]);
     let unless = entries
@@ -205,8 +208,10 @@ fn with_tables(
     let pages = entries.get(error_pages::NAME).and_then(|value| {
         error_pages::read(value, &error_pages::ROUTE_SECTION, surroundings, report)
     });
+    let reverse_urls = entries.get(reverse::NAME);
     RouteRules {
         cookies: cookies::read(entries, expression, report),
+        reverse_urls: reverse_urls.map(|value| reverse::read(value, report)),
         request_headers,
         // The route's own changes come last, so that they win.
         response_headers: [for_all.response_headers, &own].concat(),

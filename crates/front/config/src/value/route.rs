@@ -356,6 +356,25 @@ pub(crate) fn parse_location(
     Ok(template)
 }
 
+/// Why a text is no part of a URL in a response.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UrlTextError {
+    /// The text is empty, so that every URL would begin with it.
+    #[error("is empty, and every URL begins so; write what stands before the part that stays")]
+    Empty,
+    /// The text has a character that no URL can contain.
+    #[error("has the character {0:?}, which a URL may not contain; percent-encode it")]
+    Character(char),
+}
+
+/// Parses a part of a URL. Its placeholders are not checked.
+pub(crate) fn parse_url_text(text: &str) -> Result<String, UrlTextError> {
+    match text.chars().find(|c| !c.is_ascii_graphic()) {
+        Some(bad) => Err(UrlTextError::Character(bad)),
+        None => Ok(text.to_owned()),
+    }
+}
+
 /// A flag that the front adds to cookies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CookieFlag {

@@ -16,6 +16,7 @@ use super::cookies::CookieRules;
 use super::cors::CorsConfig;
 use super::pages::ErrorPages;
 use super::template::Template;
+use super::url_rule::UrlRule;
 
 /// How a route changes its requests and their responses, and which it refuses. Most routes have no rules.
 ///
@@ -28,6 +29,9 @@ pub struct RouteRules {
     /// The whole path to forward instead, which may have groups of the route's expression: `rewrite` beside `regex` or
     /// `rewrite_whole`.
     pub new_path: Option<Template>,
+    /// The rules for URLs in responses, of which the first that fits is applied; `None`: `rewrite` says what becomes of
+    /// them.
+    pub reverse_urls: Option<Vec<UrlRule>>,
     /// The host that backends get in `Host` and, over AJP13, as the server's name; `None`: as the backend's `host` says.
     pub forward_host: Option<Arc<HostName>>,
     /// The content of the answer with the route's status; `None`: the page for the status.

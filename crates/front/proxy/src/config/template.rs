@@ -191,6 +191,14 @@ impl Placeholder {
         has_response: false,
     };
 
+    /// The placeholders that rules for URLs in responses may have. All of them are in the key of a cache, which stores
+    /// responses with their changed URLs.
+    pub const OF_URLS: KnownNames = KnownNames {
+        placeholders: &[Self::Host, Self::Authority, Self::Scheme],
+        has_values: false,
+        has_response: false,
+    };
+
     /// The placeholders that are filled in in the text of an answer.
     pub const OF_TEXTS: KnownNames = Self::OF_FIELDS;
 

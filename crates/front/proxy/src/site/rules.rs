@@ -221,6 +221,7 @@ fn are_limits(config: &RouteRules) -> bool {
 fn changes_responses(config: &RouteRules) -> bool {
     let RouteRules {
         rewrite,
+        reverse_urls,
         compress,
         cookie_flags,
         cookies,
@@ -252,26 +253,30 @@ fn changes_responses(config: &RouteRules) -> bool {
         error_pages: _,
     } = config;
     let reverses_paths = rewrite.as_ref().is_some_and(|rewrite| rewrite.reverse);
+    let changes_urls = reverse_urls.as_ref().is_some_and(|rules| !rules.is_empty());
     reverses_paths
+        || changes_urls
         || compress.is_some()
         || *cookie_flags != CookieFlags::default()
         || *cookies != CookieRules::default()
         || !response_headers.is_empty()
 }
 
-/// A digest of the rules that change requests: the rewrite, the host, and the rules for request fields, with the
-/// expression whose groups they may name.
+/// A digest of the rules that change requests, and the URLs of stored responses: the rewrite with its reverse, the host,
+/// and the rules for request fields, with the expression whose groups they may name.
 fn digest(route: &RouteConfig, config: &RouteRules) -> Digits {
     let RouteRules {
         rewrite,
         new_path,
+        reverse_urls,
         forward_host,
         request_headers,
         ..
     } = config;
     let expression = route.regex.as_ref().map(PathExpression::as_str);
-    let text =
-        format!("{rewrite:?} {new_path:?} {forward_host:?} {request_headers:?} {expression:?}");
+    let text = format!(
+        "{rewrite:?} {new_path:?} {reverse_urls:?} {forward_host:?} {request_headers:?} {expression:?}"
+    );
     let digest = Sha256::digest(text.as_bytes());
     std::array::from_fn(|index| {
         let byte = digest[index / 2];

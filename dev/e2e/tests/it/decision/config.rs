@@ -309,6 +309,9 @@ impl Configuration {
         self.maybe(rng, "log", &["false"]);
         self.maybe(rng, "limits", &[r#"["wide"]"#, r#""wide""#]);
         self.fields(rng, forwards);
+        if forwards {
+            self.urls(rng);
+        }
         if rng.u8(..5) == 0 {
             self.pages("[route.error_pages]", rng, surroundings);
         }
@@ -509,6 +512,20 @@ impl Configuration {
         if rng.bool() {
             self.key("upgrade", r#"["websocket", "other"]"#);
             self.maybe(rng, "tunnel_idle_timeout", &[r#""1m""#]);
+        }
+    }
+
+    /// Rules for URLs of backends.
+    fn urls(&mut self, rng: &mut Rng) {
+        for (name, value) in [
+            ("prefix", r#""http://app.internal/""#),
+            ("regex", r#""^/(x)""#),
+        ] {
+            if rng.u8(..5) == 0 {
+                self.table("[[route.reverse_url]]");
+                self.key(name, value);
+                self.key("to", r#""/{{x}}""#);
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use catamaran_proxy::config::{
 };
 use ipnet::IpNet;
 
+use super::reverse;
 use crate::file::{backend, limit};
 use crate::fill;
 use crate::key::{ALL, Group, Key, Preset};
@@ -95,7 +96,11 @@ pub(super) fn read(
         CONTENT => !served_by.upstream && !served_by.files && !served_by.text,
         _ => false,
     };
-    for (name, place) in table.written(KEYS, is_useless) {
+    let mut useless = table.written(KEYS, is_useless);
+    if !served_by.upstream && table.has(reverse::NAME) {
+        useless.push((reverse::NAME, table.place_of(reverse::NAME)));
+    }
+    for (name, place) in useless {
         let message = format!("`{name}` has no use without `upstream`");
         table.push(Finding::fault(message, place).hint("remove it"));
     }
@@ -278,10 +283,10 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
         value: fill!(Switch, RawRules.reverse),
         preset: Preset::Value("true"),
         sample: "false",
-        effect: "Whether responses of a rewritten route are turned back: the path in `Location` and \
-                 `Content-Location`, of URLs with the host that the client asked for, the backend's or \
+        effect: "Whether responses of a rewritten route are turned back: the path in `Location`, \
+                 `Content-Location` and the URL of `Refresh`, of URLs with the host that the client asked for, the backend's or \
                  one of `internal_hosts`, and the `Path` of cookies. A cookie's `Domain` goes if it \
-                 is the backend's or one of `internal_hosts`.",
+                 is the backend's or one of `internal_hosts`. `[[route.reverse_url]]` has rules of its own for URLs.",
         extremes: "Off is for an application that is told its outer path and writes it itself. \
                    Otherwise its redirects lead nowhere, and its session cookie is not sent back: \
                    each request begins a new session.",

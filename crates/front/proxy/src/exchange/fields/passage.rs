@@ -20,7 +20,7 @@ use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
 use crate::exchange::fields::cookies::CookieChanges;
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
-use crate::exchange::fields::reverse::{self, Site};
+use crate::exchange::fields::reverse::{ClientSite, Site};
 use crate::exchange::grounds::Grounds;
 use crate::path::captured::Captures;
 use crate::path::escape;
@@ -91,20 +91,29 @@ impl<'s> Passage<'s> {
     /// stores the result of this.
     #[inline(never)]
     pub(crate) fn turn_back(&self, headers: &mut Fields, backend: &BackendConfig) {
+        let config = self.rules.config();
+        let client = ClientSite {
+            authority: &self.host,
+            secure: self.secure,
+        };
+        if let Some(rules) = &config.reverse_urls {
+            client.apply(rules, headers);
+        }
         let rewrite = self.rules.rewrite.as_ref().filter(|it| it.reverse);
         let site = rewrite.map(|rewrite| {
-            let of_route = self.rules.config().forward_host.as_deref();
+            let of_route = config.forward_host.as_deref();
             let called = of_route.or_else(|| backend.sent_host());
             Site {
                 rewrite,
                 backend: &backend.address,
                 called: called.map(|called| &called.authority),
-                authority: &self.host,
-                secure: self.secure,
+                client,
             }
         });
-        if let Some(site) = &site {
-            reverse::turn_back(headers, site);
+        if let Some(site) = &site
+            && config.reverse_urls.is_none()
+        {
+            site.turn_urls(headers);
         }
         self.cookies.turn_back(headers, site.as_ref());
     }
@@ -275,7 +284,7 @@ impl Values<'_> {
             }
         };
         match placeholder {
-            Placeholder::Host => text.extend_from_slice(&self.host()),
+            Placeholder::Host => text.extend_from_slice(&host_of(self.authority)),
             Placeholder::Authority => text.extend_from_slice(self.authority),
             Placeholder::ClientIp => text.extend_from_slice(IpText::new(self.client).as_bytes()),
             Placeholder::RequestId => text.extend_from_slice(&self.id.digits()),
@@ -307,12 +316,6 @@ impl Values<'_> {
         if let Some(tls) = self.tls {
             text.extend_from_slice(value(tls).as_bytes());
         }
-    }
-
-    /// The host of the URL, without its port.
-    fn host(&self) -> Bytes {
-        let authority = Bytes::copy_from_slice(self.authority);
-        Authority::parse(&authority).map_or(authority, |parsed| parsed.host)
     }
 }
 
@@ -400,6 +403,12 @@ fn apply(rule: &FieldRule, value: &[u8], scope: FieldScope, headers: &mut Fields
 /// Whether a value is empty because of what was filled in.
 fn is_void(template: &Template, value: &[u8]) -> bool {
     value.is_empty() && template.plain().is_none()
+}
+
+/// The host of an authority, without its port.
+pub(crate) fn host_of(authority: &[u8]) -> Bytes {
+    let authority = Bytes::copy_from_slice(authority);
+    Authority::parse(&authority).map_or(authority, |parsed| parsed.host)
 }
 
 /// The name of a scheme.

@@ -1,17 +1,20 @@
 //! The reverse of `rewrite`: URLs and paths in fields of a response are changed from the backend's to
 //! those that the client uses.
 //!
-//! `Location` and `Content-Location` are changed if they are paths below the rewritten prefix, or
-//! URLs with the authority of the backend, of `internal_hosts` or of the client's request. For
-//! [`CookieChanges`](super::cookies::CookieChanges), which reads `Set-Cookie`, a `Path` is changed, and a `Domain` that is
-//! the backend's own name is removed. Bodies are not changed, nor is any value that is not clearly one of these.
+//! `Location`, `Content-Location` and the URL in `Refresh` are changed if they are paths below the rewritten prefix, or
+//! URLs with the authority of the backend, of `internal_hosts` or of the client's request; or by the rules of the
+//! route (`reverse_url`) alone, if it has any. For [`CookieChanges`](super::cookies::CookieChanges), which reads
+//! `Set-Cookie`, a `Path` is changed, and a `Domain` that is the backend's own name is removed. Bodies are not changed,
+//! nor is any value that is not clearly one of these.
 
 use bytes::Bytes;
-use catamaran_message::name::{CONTENT_LOCATION, LOCATION};
+use catamaran_message::name::{CONTENT_LOCATION, LOCATION, REFRESH};
 use catamaran_message::{Authority, Fields, field};
+use regex::bytes::Captures;
 
-use crate::config::Address;
-use crate::exchange::fields::passage::scheme;
+use crate::config::template::Blank;
+use crate::config::{Address, PathExpression, Placeholder, Template, UrlPattern, UrlRule};
+use crate::exchange::fields::passage::{host_of, scheme};
 use crate::site::rewrite::PathRewrite;
 
 /// The names by which the backend and the client know the site.
@@ -22,6 +25,12 @@ pub(crate) struct Site<'a> {
     /// The host by which the front calls the backend; `None` if that is the one that the client asked
     /// for.
     pub(crate) called: Option<&'a Authority>,
+    pub(crate) client: ClientSite<'a>,
+}
+
+/// The site as the client calls it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientSite<'a> {
     /// The host and port that the client asked for.
     pub(crate) authority: &'a [u8],
     pub(crate) secure: bool,
@@ -37,14 +46,87 @@ enum Owner {
     Foreign,
 }
 
-/// Changes the URLs and paths in `Location` and `Content-Location` to those that the client uses.
-pub(crate) fn turn_back(headers: &mut Fields, site: &Site<'_>) {
-    for name in [LOCATION, CONTENT_LOCATION] {
-        headers.change(name, |text| site.url(text));
+impl ClientSite<'_> {
+    /// Changes the URLs in the fields of a response by the first of the rules that fits each of them.
+    pub(crate) fn apply(&self, rules: &[UrlRule], headers: &mut Fields) {
+        self.change_urls(headers, |url| {
+            rules.iter().find_map(|rule| self.changed(rule, url))
+        });
+    }
+
+    /// Replaces the URLs in the fields of a response by those that `change` returns; `None`: the URL stays.
+    fn change_urls(&self, headers: &mut Fields, change: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+        for name in [LOCATION, CONTENT_LOCATION] {
+            headers.change(name, &change);
+        }
+        headers.change(REFRESH, |value| self.refresh(value, &change));
+    }
+
+    /// The value of `Refresh`, such as `7; url=/x`, with another URL; `None` if it stays. Of a URL of this site the path
+    /// is written, as nginx does: browsers resolve it against the page.
+    fn refresh(&self, value: &[u8], change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        const NAME: &[u8] = b"url=";
+        let mut places = value.windows(NAME.len());
+        let name_start = places.position(|it| it.eq_ignore_ascii_case(NAME))?;
+        let (before, url) = value.split_at(name_start + NAME.len());
+        let turned = change(url)?;
+        let path = turned.strip_prefix(&self.origin()[..]);
+        let is_path = |path: &&[u8]| path.starts_with(b"/") && !names_host(path);
+        Some([before, path.filter(is_path).unwrap_or(&turned)].concat())
+    }
+
+    /// The URL that a rule makes of another; `None` if it does not fit, or if what the backend sent would become a host.
+    fn changed(&self, rule: &UrlRule, url: &[u8]) -> Option<Vec<u8>> {
+        let turned = match &rule.from {
+            UrlPattern::Prefix(prefix) => {
+                let rest = url.strip_prefix(&self.fill(prefix, None)[..])?;
+                [&self.fill(&rule.to, None)[..], rest].concat()
+            }
+            UrlPattern::Expression(_) if url.len() > PathExpression::PATH_MAX => return None,
+            UrlPattern::Expression(expression) => {
+                self.fill(&rule.to, Some(&expression.groups_in(url)?))
+            }
+        };
+        if rule.to.beginning().starts_with(b"//") {
+            return Some(turned);
+        }
+        // A URL stays one, with the host that the client knows.
+        if turned.starts_with(b"/") && UrlParts::split(url).is_some() {
+            return Some([self.origin(), turned].concat());
+        }
+        (!names_host(&turned)).then_some(turned)
+    }
+
+    /// Fills in a text of a rule. `groups` are those of its expression, in the URL that it fits.
+    fn fill(&self, template: &Template, groups: Option<&Captures<'_>>) -> Vec<u8> {
+        template.fill(|blank, text| match blank {
+            Blank::Placeholder(Placeholder::Scheme) => text.extend_from_slice(scheme(self.secure)),
+            Blank::Placeholder(Placeholder::Authority) => text.extend_from_slice(self.authority),
+            Blank::Placeholder(Placeholder::Host) => {
+                text.extend_from_slice(&host_of(self.authority));
+            }
+            Blank::Capture(group) => {
+                if let Some(captured) = groups.and_then(|groups| groups.get(group)) {
+                    text.extend_from_slice(captured.as_bytes());
+                }
+            }
+            // Rules cannot have such values.
+            Blank::Placeholder(_) | Blank::Named(_) | Blank::Response(_) => {}
+        })
+    }
+
+    /// The scheme, host and port by which the client calls the site.
+    fn origin(&self) -> Vec<u8> {
+        [scheme(self.secure), b"://", self.authority].concat()
     }
 }
 
 impl Site<'_> {
+    /// Changes the URLs and paths in the fields of a response to those that the client uses.
+    pub(crate) fn turn_urls(&self, headers: &mut Fields) {
+        self.client.change_urls(headers, |text| self.url(text));
+    }
+
     /// The URL or path for the client; `None` if it does not change.
     fn url(&self, text: &[u8]) -> Option<Vec<u8>> {
         let Some(url) = UrlParts::split(text) else {
@@ -66,9 +148,9 @@ impl Site<'_> {
             [url.beginning, url.authority, &path].concat()
         } else if url.beginning == b"//" {
             // Such a URL has the scheme of the page.
-            [b"//", self.authority, &path].concat()
+            [b"//", self.client.authority, &path].concat()
         } else {
-            [scheme(self.secure), b"://", self.authority, &path].concat()
+            [self.client.origin(), path].concat()
         })
     }
 
@@ -86,7 +168,7 @@ impl Site<'_> {
         let Ok(authority) = Authority::parse(&Bytes::copy_from_slice(text)) else {
             return Owner::Foreign;
         };
-        if text.eq_ignore_ascii_case(self.authority) {
+        if text.eq_ignore_ascii_case(self.client.authority) {
             return Owner::Client;
         }
         // A URL without a port counts as one of the backend, whatever the port of the backend is.
@@ -133,7 +215,7 @@ impl Site<'_> {
             .strip_prefix(b".")
             .unwrap_or(domain)
             .to_ascii_lowercase();
-        let asked = Authority::parse(&Bytes::copy_from_slice(self.authority));
+        let asked = Authority::parse(&Bytes::copy_from_slice(self.client.authority));
         if asked.is_ok_and(|asked| asked.host[..] == host[..]) {
             return false;
         }
@@ -142,6 +224,14 @@ impl Site<'_> {
             || self.backend_port(&host).is_some()
             || self.rewrite.is_internal(&host)
     }
+}
+
+/// Whether browsers read a host at the beginning of a text: behind two slashes, of which each may be a backslash, and
+/// between which they drop tabs and line ends (WHATWG URL, section 4.4).
+fn names_host(text: &[u8]) -> bool {
+    let mut read = text.iter().filter(|byte| !byte.is_ascii_control());
+    let is_slash = |byte: Option<&u8>| matches!(byte, Some(b'/' | b'\\'));
+    is_slash(read.next()) && is_slash(read.next())
 }
 
 /// The parts of a URL with an authority.
@@ -177,6 +267,11 @@ mod tests {
     use crate::exchange::fields::cookies::CookieChanges;
     use crate::site::rules::Rules;
 
+    const CLIENT: ClientSite<'static> = ClientSite {
+        authority: b"www.example.org",
+        secure: true,
+    };
+
     /// The lines of the field `name` that a client of `https://www.example.org` gets, if its route
     /// rewrites `from` to `to`.
     fn turned(from: &str, to: &str, name: &'static str, value: &str) -> Vec<String> {
@@ -202,10 +297,9 @@ mod tests {
             rewrite: rules.rewrite.as_ref().unwrap(),
             backend: &backend,
             called: Some(&called),
-            authority: b"www.example.org",
-            secure: true,
+            client: CLIENT,
         };
-        turn_back(&mut headers, &site);
+        site.turn_urls(&mut headers);
         CookieChanges::default().turn_back(&mut headers, Some(&site));
         let values = headers.get_all(name);
         values
@@ -298,6 +392,114 @@ mod tests {
             let sent = format!("http://10.1.0.11:8080{sent}");
             check_url("/shop", "/", &sent, &format!("{client}/shop/{expected}"));
         }
+    }
+
+    #[test]
+    fn the_url_of_a_refresh_is_turned_back_to_a_path() {
+        for (sent, expected) in [
+            ("7; url=http://10.1.0.11:8080/app/x", "7; url=/shop/x"),
+            ("7;URL=/app/x?url=/app", "7;URL=/shop/x?url=/app"),
+            (
+                "0; url=http://called.test/app//evil.test",
+                "0; url=/shop/evil.test",
+            ),
+            (
+                "7; url=https://other.example/app",
+                "7; url=https://other.example/app",
+            ),
+            ("7", "7"),
+        ] {
+            assert_eq!(
+                turned("/shop", "/app", "refresh", sent),
+                [expected],
+                "{sent}"
+            );
+        }
+    }
+
+    fn rule(from: &str, to: &str) -> UrlRule {
+        let template = |text: &str, expression: Option<&PathExpression>| {
+            Template::parse_with(text, Placeholder::OF_URLS, expression).unwrap()
+        };
+        match from.strip_prefix('~') {
+            Some(text) => {
+                let expression = PathExpression::parse(text).unwrap();
+                let to = template(to, Some(&expression));
+                let from = UrlPattern::Expression(expression);
+                UrlRule { from, to }
+            }
+            None => UrlRule {
+                from: UrlPattern::Prefix(template(from, None)),
+                to: template(to, None),
+            },
+        }
+    }
+
+    /// Checks what rules, written one behind the other, make of the URL in `Location` and `Refresh`.
+    #[track_caller]
+    fn check_rules(rules: &[(&str, &str)], sent: &str, location: &str, refresh: &str) {
+        let rules: Vec<UrlRule> = rules.iter().map(|(from, to)| rule(from, to)).collect();
+        let refreshing = format!("7; url={sent}");
+        let mut headers = Fields::from_iter([("location", sent), ("refresh", &refreshing)]);
+        CLIENT.apply(&rules, &mut headers);
+        let only = |name: &'static str| {
+            let value = headers.get_all(name).next().unwrap();
+            String::from_utf8_lossy(value).into_owned()
+        };
+        assert_eq!(only("location"), location);
+        assert_eq!(only("refresh"), format!("7; url={refresh}"));
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_changes_a_url() {
+        let client = "https://www.example.org";
+        let rules = [
+            ("http://b:8081/one/", "/1/"),
+            ("http://b:8081/", "/all/"),
+            ("/own/", "/other/"),
+            ("http://{host}/", "https://{host}/"),
+            ("~^(.+)/regex_w_([^/]+)", "{1}/{2}/end"),
+            ("~(?i)re+gexp?", "/replaced"),
+        ];
+        for (sent, path) in [
+            ("http://b:8081/one/x?q#f", "/1/x?q#f"),
+            ("http://b:8081/two", "/all/two"),
+            ("http://www.example.org/x", "/x"),
+            ("https://c/ReeegEX/x", "/replaced"),
+        ] {
+            check_rules(&rules, sent, &format!("{client}{path}"), path);
+        }
+        for (sent, turned) in [
+            ("/own/x", "/other/x"),
+            ("/regexp", "/replaced"),
+            ("http://c/a/regex_w_b/c", "http://c/a/b/end"),
+            ("http://b:8082/one/x", "http://b:8082/one/x"),
+            ("x", "x"),
+        ] {
+            check_rules(&rules, sent, turned, turned);
+        }
+        check_rules(&[], "/app/x", "/app/x", "/app/x");
+        let secure = [("http://", "{scheme}://")];
+        check_rules(&secure, "http://c/x", "https://c/x", "https://c/x");
+        let moved = [("http://b", "//cdn.test")];
+        check_rules(&moved, "http://b/x", "//cdn.test/x", "//cdn.test/x");
+    }
+
+    #[test]
+    fn what_a_backend_sends_becomes_no_host_by_a_rule() {
+        let rules = [("http://b", "/"), ("/app", "/"), ("~^/x(.*)$", "{1}")];
+        let evil = "https://www.example.org//evil.test";
+        check_rules(&rules, "http://b/evil.test", evil, evil);
+        for kept in [
+            "/app/evil.test",
+            "/app\\evil.test",
+            "/app\t/evil.test",
+            "/x//evil.test",
+        ] {
+            check_rules(&rules, kept, kept, kept);
+        }
+        let long = format!("/x/{}", "y".repeat(PathExpression::PATH_MAX));
+        check_rules(&[("~^/x(.*)$", "/y{1}")], &long, &long, &long);
     }
 
     #[test]
