@@ -421,7 +421,7 @@ static KEYS: &[Key<RawRoute>] = &[
         sample: "\"https://{host}{path_query}\"",
         effect: "The client is sent there. `{host}` is the host that it asked for, `{authority}` the \
                  host with its port, `{scheme}`, `{path}`, `{query}`, `{search}` `?` and the query if there is \
-                 one, and `{path_query}` the path with its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
+                 one, `{and_query}` `&` and the query likewise, and `{path_query}` the path with its query; `{rest}` is what is behind `path`, empty or with a slash at its beginning, and \
                  `{rest_query}` that with the query. Beside `regex` `{1}` and `{name}` are what its groups captured, \
                  percent-encoded again; directly behind the host it begins with a slash. `{{` stands for a brace.",
         extremes: "Behind a trusted proxy they are what the proxy was asked for. A redirect to the \

@@ -109,7 +109,7 @@ impl<'d> ErrorJump<'d> {
         if let Action::Redirect { to, .. } = &mut action
             && !is_named
         {
-            *to = to.replace("{search}", "");
+            *to = to.replace("{search}", "").replace("{and_query}", "");
         }
         (is_named || !names_request(&action)).then(|| with_fields(action, scope, port, ledger))
     }

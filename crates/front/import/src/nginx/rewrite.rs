@@ -322,14 +322,15 @@ fn takes_all(expression: &Expression) -> bool {
     ["^", "^/", "^.*", "^.*$", ".*", "^(.*)", "^(.*)$", "(.*)"].contains(&expression.text())
 }
 
-/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`. `None` if that
-/// would be a second query, or if the target has variables that the front does not have.
+/// The target of a `rewrite` that redirects. nginx appends the query, unless the target ends with `?`. `None` if the
+/// target has variables that the front does not have, or that have a query themselves.
 fn redirected(target: &str, expression: &Expression) -> Option<String> {
     let without_query = target.strip_suffix('?');
     let to = template(without_query.unwrap_or(target), Some(expression))?;
     match without_query {
         Some(_) => Some(to),
-        None if to.contains('?') || to.contains("{path_query}") => None,
+        None if to.contains("{path_query}") || to.contains("{search}") => None,
+        None if to.contains('?') => Some(to + "{and_query}"),
         None => Some(to + "{search}"),
     }
 }

@@ -92,7 +92,7 @@ fn redirects_by_rewrite_have_the_query_and_what_was_captured() {
         ),
         (
             "^/old/(.*)$ /new/$1?a=b permanent",
-            "regex = \"^/old/(.*)$\"; status = 403",
+            "regex = \"^/old/(.*)$\"; redirect = \"/new/{1}?a=b{and_query}\"; status = 301",
         ),
         (
             "^/old/(.*)$ /new/$1 last",

@@ -82,6 +82,8 @@ pub enum Placeholder {
     Query,
     /// `{search}`: `?` and the query; empty if there is none.
     Search,
+    /// `{and_query}`: `&` and the query; empty if there is none.
+    AndQuery,
     /// `{path_query}`: the normalised path, and `?` with the query if there is one.
     PathQuery,
     /// `{rest}`: the part of the normalised path after the route's path. It is empty or begins with a
@@ -145,6 +147,7 @@ impl Placeholder {
             Self::Path,
             Self::Query,
             Self::Search,
+            Self::AndQuery,
             Self::PathQuery,
             Self::TlsVersion,
             Self::TlsCipher,
@@ -183,6 +186,7 @@ impl Placeholder {
             Self::Path,
             Self::Query,
             Self::Search,
+            Self::AndQuery,
             Self::PathQuery,
             Self::Rest,
             Self::RestQuery,
@@ -224,7 +228,7 @@ impl Placeholder {
             Self::Host | Self::Authority | Self::Scheme | Self::Path | Self::Rest => false,
             // A stored response is one to GET.
             Self::ClientIp | Self::RequestId | Self::Method | Self::Count(_) => false,
-            Self::Query | Self::Search | Self::PathQuery | Self::RestQuery => true,
+            Self::Query | Self::Search | Self::AndQuery | Self::PathQuery | Self::RestQuery => true,
             Self::TlsVersion | Self::TlsCipher | Self::TlsName | Self::TlsReused => true,
         }
     }
@@ -246,6 +250,7 @@ impl Placeholder {
             Self::Path => "path",
             Self::Query => "query",
             Self::Search => "search",
+            Self::AndQuery => "and_query",
             Self::PathQuery => "path_query",
             Self::Rest => "rest",
             Self::RestQuery => "rest_query",

@@ -280,7 +280,7 @@ static KEYS: &[Key<RawFields>] = &[
                  client asked for, `{authority}` the host with its port, `{client_ip}` its address, \
                  `{scheme}` `http` or `https`, `{method}` the method (backends of a route with a cache are told `GET` \
                  for HEAD), `{request_id}` the id in the log, `{path}` the normalised \
-                 path before it is rewritten, `{query}` the query, `{search}` `?` and the query, `{path_query}` both; \
+                 path before it is rewritten, `{query}` the query, `{search}` `?` and the query, `{and_query}` `&` and the query, `{path_query}` both; \
                  `{header:NAME}` is a field of the request (lines are joined by `, `, cookies by `; `), `{query:NAME}` a parameter \
                  of its query, as it was encoded, `{cookie:NAME}` a cookie, of several the first; `{tls_version}`, `{tls_cipher}`, \
                  `{tls_name}` (the server name of the handshake) and `{tls_reused}` (`r` if it resumed a session, else `.`) are \

@@ -107,7 +107,7 @@ pub(super) static KEYS: &[Key<RawText>] = &[
         preset: Preset::Unset("the page for the status is sent"),
         sample: "'{\"status\": \"up\"}'",
         effect: "The content of the answer with `status`, in place of the page for it, of at most 64 KiB. `{host}`, \
-                 `{authority}`, `{scheme}`, `{method}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}`, `{search}`, \
+                 `{authority}`, `{scheme}`, `{method}`, `{client_ip}`, `{request_id}`, `{path}`, `{query}`, `{search}`, `{and_query}`, \
                  `{path_query}`, `{header:NAME}`, `{query:NAME}`, `{cookie:NAME}`, `{tls_version}`, `{tls_cipher}`, \
                  `{tls_name}`, `{tls_reused}` and the counts of `[route.request_headers]` are filled in, quotes, backslashes and angle \
                  brackets percent-encoded; all other braces stand for themselves, as those of JSON.",

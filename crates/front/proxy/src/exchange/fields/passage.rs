@@ -293,6 +293,12 @@ impl Values<'_> {
             Placeholder::Path => text.extend_from_slice(self.path),
             Placeholder::Query => text.extend_from_slice(query.unwrap_or_default()),
             Placeholder::Search => with_query(b"", text),
+            Placeholder::AndQuery => {
+                if let Some(query) = query.filter(|query| !query.is_empty()) {
+                    text.push(b'&');
+                    text.extend_from_slice(query);
+                }
+            }
             Placeholder::PathQuery => with_query(self.path, text),
             Placeholder::Rest => text.extend_from_slice(self.rest),
             Placeholder::RestQuery => with_query(self.rest, text),
@@ -472,6 +478,7 @@ mod tests {
             ("{query:A}", ""),
             ("{cookie:a}{cookie:B}{cookie:b}", "12"),
             ("{method} {path}{search}", "GET /a%20b?a=1%0A&b=&ab=2&a=3&c"),
+            ("?d{and_query}", "?d&a=1%0A&b=&ab=2&a=3&c"),
             ("{tls_version}{tls_cipher}{tls_name}{tls_reused}", ""),
         ] {
             let template = Template::parse(text, Placeholder::OF_FIELDS).unwrap();
@@ -577,6 +584,7 @@ mod tests {
             ("https://{host}{path_query}", "https://[::1]/a%20b?"),
             ("{scheme}://{authority}{path}", "https://[::1]:8080/a%20b"),
             ("https://h/c{search}", "https://h/c?"),
+            ("https://h/c?d{and_query}", "https://h/c?d"),
             ("https://h/c{rest}", "https://h/c/b"),
             ("https://h/c{rest_query}", "https://h/c/b?"),
         ] {
