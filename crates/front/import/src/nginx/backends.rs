@@ -202,6 +202,28 @@ fn host(scope: Scope<'_>, authority: &str, upstream: &mut Upstream, ledger: &mut
     upstream.keys.insert("host".to_owned(), quoted(named));
 }
 
+/// The value of a variable about the URL of the location's own `proxy_pass`, `$proxy_host` or `$proxy_port`; `None`: the
+/// URL does not say it.
+pub(super) fn of_pass(name: &str, scope: Scope<'_>) -> Option<String> {
+    let url = scope.own("proxy_pass")?.word(0);
+    let (scheme, behind) = url.split_once("://")?;
+    let authority = behind.split('/').next()?;
+    if authority.contains(['$', '{']) || authority.starts_with("unix:") {
+        return None;
+    }
+    match name {
+        "proxy_host" => Some(authority.to_owned()),
+        // Members of an upstream have ports of their own.
+        "proxy_port" if scope.upstreams.contains_key(authority) => None,
+        "proxy_port" => match authority.rsplit_once(':') {
+            Some((_, port)) if !port.ends_with(']') => Some(port.to_owned()),
+            _ if scheme == "https" => Some("443".to_owned()),
+            _ => Some("80".to_owned()),
+        },
+        _ => None,
+    }
+}
+
 /// Whether a text is a plain host name, of labels between dots.
 fn is_host_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

@@ -6,6 +6,7 @@ use crate::directive::Directive;
 use crate::expression::Expression;
 use crate::judge::lose_field;
 use crate::ledger::Ledger;
+use crate::nginx::backends::of_pass;
 use crate::nginx::location::Scope;
 use crate::nginx::variables::{expand, of_front, of_response, placeholder};
 use crate::plan::{Fields, Settings};
@@ -70,7 +71,7 @@ fn response_value(variable: &str, directive: &Directive, scope: Scope<'_>) -> Op
     }
     match of_response(variable) {
         Some(value) => Some(value),
-        _ if scope.own("proxy_pass").is_some() => None,
+        _ if scope.own("proxy_pass").is_some() => of_pass(variable, scope),
         _ => of_front(variable),
     }
 }
@@ -171,7 +172,9 @@ pub(crate) fn request_fields(
             }
             _ => request_field(
                 directive,
-                value(directive.word(1), port, scope.expression, |_| None),
+                value(directive.word(1), port, scope.expression, |name| {
+                    of_pass(name, scope)
+                }),
                 &mut settings.request_fields,
                 ledger,
             ),

@@ -1014,6 +1014,25 @@ fn what_a_proxy_before_it_says_of_the_scheme_is_a_condition_of_routes() {
 }
 
 #[test]
+fn fields_have_the_host_and_port_of_proxy_pass() {
+    for (url, host, port) in [
+        ("http://b:81/x/", "b:81", "81"),
+        ("https://b/x/", "b", "443"),
+        ("http://[::1]/x/", "[::1]", "80"),
+    ] {
+        let (_, import) = of_server(
+            &format!(
+                "location /x/ {{ proxy_pass {url}; proxy_set_header X-A $proxy_host; add_header X-B $proxy_port; }}"
+            ),
+            &[],
+        );
+        for field in [format!("X-A = \"{host}\""), format!("X-B = \"{port}\"")] {
+            assert!(import.text.contains(&field), "{field}\n{}", import.text);
+        }
+    }
+}
+
+#[test]
 fn backends_are_asked_for_by_the_name_that_the_source_says() {
     for (directives, expected) in [
         ("proxy_ssl_name a.org;", "server_name = \"a.org\""),
