@@ -455,7 +455,10 @@ impl<'a> Writer<'a> {
             Action::Forward { upstream, rewrite } => {
                 self.leads_to(plan, *upstream);
                 self.rewrite(rule, rewrite.as_deref());
-                self.route_keys(&rule.settings.keys);
+                if rewrite.is_some() && matches!(rule.matcher, Matcher::Exact(_)) {
+                    self.line("rewrite_whole", "true");
+                }
+                self.route_keys(&rule.settings.keys, rewrite.is_some());
             }
             Action::Serve(serve) => self.serve(plan, rule, serve),
         }
@@ -491,7 +494,7 @@ impl<'a> Writer<'a> {
         let keys = &rule.settings.keys;
         if let Some(upstream) = serve.upstream {
             self.leads_to(plan, upstream);
-            return self.route_keys(keys);
+            return self.route_keys(keys, serve.rewrite.is_some());
         }
         // The other keys of a rule need an upstream. `target` writes `client_certificate`.
         for (key, value) in keys {
@@ -530,10 +533,16 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn route_keys(&mut self, keys: &Keys) {
+    /// Writes the keys of a route with an upstream, except those that say what is so without them.
+    fn route_keys(&mut self, keys: &Keys, has_rewrite: bool) {
         for (key, value) in keys {
-            // `off` is the default.
-            if key != "client_certificate" || *value != quoted("off") {
+            let is_needless = match key.as_str() {
+                "client_certificate" => *value == quoted("off"),
+                // Without a `rewrite` all URLs stay as they are.
+                "reverse_url" => value == "[]" && !has_rewrite,
+                _ => false,
+            };
+            if !is_needless {
                 self.line(key, value);
             }
         }

@@ -20,6 +20,7 @@ mod nested;
 mod pages;
 mod referers;
 mod request_tests;
+mod reverse;
 mod rewrite;
 mod server;
 mod slashes;

@@ -17,6 +17,7 @@ use crate::nginx::backends;
 use crate::nginx::cookies::cookies;
 use crate::nginx::fields::{request_fields, response_fields};
 use crate::nginx::files::serve;
+use crate::nginx::reverse;
 use crate::nginx::rewrite::redirect_of_all;
 use crate::nginx::splits;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
@@ -173,6 +174,7 @@ fn pass(
     // front replace them.
     if upstreams.iter().any(|it| it.keys.contains_key("host"))
         && rewrite.is_none()
+        && !reverse::is_said(scope)
         && let Matcher::Prefix(path) = matcher
     {
         rewrite = Some(if path.is_empty() {

@@ -30,6 +30,7 @@ use crate::nginx::names::{leave_nameless, nameless, names};
 use crate::nginx::nested;
 use crate::nginx::pages::{PageServer, Pages};
 use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, only_sets, uses, with_value};
+use crate::nginx::reverse;
 use crate::nginx::rewrite;
 use crate::nginx::slashes::{LocationRules, slashes};
 use crate::nginx::splits;
@@ -477,9 +478,11 @@ impl ServerReader<'_, '_> {
     ) -> Vec<Rule> {
         let LocationPaths { matchers, path } = found;
         let place = self.expansion.ledger.place(location).clone();
-        let mut settled = settings(scope, server.port(), self.expansion.ledger);
-        settled.access = access(scope, self.expansion.ledger);
-        limits::add(scope, &mut settled, self.plan, self.expansion.ledger);
+        let ledger = &mut *self.expansion.ledger;
+        let mut settled = settings(scope, server.port(), ledger);
+        reverse::urls(scope, path, server.port(), &mut settled, ledger);
+        settled.access = access(scope, ledger);
+        limits::add(scope, &mut settled, self.plan, ledger);
         settled.pages = self.pages(scope, server);
         let context = ConditionContext {
             path,
@@ -702,9 +705,11 @@ impl ServerReader<'_, '_> {
     /// The rule of [`Self::whole`] with this scope, which is judged.
     fn judged_whole(&mut self, scope: Scope<'_>, server: Server<'_>) -> Vec<Rule> {
         claim(scope, &[], server.choices, self.expansion.ledger);
-        let mut settled = settings(scope, server.port(), self.expansion.ledger);
-        settled.access = access(scope, self.expansion.ledger);
-        limits::add(scope, &mut settled, self.plan, self.expansion.ledger);
+        let ledger = &mut *self.expansion.ledger;
+        let mut settled = settings(scope, server.port(), ledger);
+        reverse::urls(scope, path, server.port(), &mut settled, ledger);
+        settled.access = access(scope, ledger);
+        limits::add(scope, &mut settled, self.plan, ledger);
         settled.pages = self.pages(scope, server);
         let tries = scope.own("try_files");
         if let Some(tries) = tries.filter(|it| missing(Some(it)).is_none()) {

@@ -1033,6 +1033,61 @@ fn fields_have_the_host_and_port_of_proxy_pass() {
 }
 
 #[test]
+fn urls_of_backends_are_changed_as_proxy_redirect_says() {
+    let (routes, import) = of_server(
+        "location /a/ {\nset $name x;\nproxy_pass http://b:8081/in/;\n\
+         proxy_redirect http://b:8081/$name/ https://$host:$server_port/;\nproxy_redirect ~*^(.+)/old/ $1/new/;\n\
+         proxy_redirect http://$proxy_host/ $scheme://$http_host/;\nproxy_redirect default;\n}\n\
+         location /n/ {\nproxy_pass http://b:8081/in/;\nproxy_redirect http://b:8081/n/ /;\n\
+         location /n/n/ { proxy_pass http://b:8081; }\n}\n\
+         location /off/ { proxy_pass http://b:8081/in/; proxy_redirect x y; proxy_redirect off; }\n\
+         location /same/ { proxy_pass http://b:8081; proxy_redirect off; }\n\
+         location /plain/ { proxy_pass http://b:8081/in/; proxy_redirect default; }\n\
+         location ~ ^/e/ { proxy_pass http://b:8081; proxy_redirect y z; proxy_redirect default; }",
+        &[],
+    );
+    let expected = [
+        "path = \"/plain\"; upstream = \"b\"; rewrite = \"/in\"",
+        "path = \"/same\"; upstream = \"b\"",
+        "path = \"/off\"; upstream = \"b\"; rewrite = \"/in\"; reverse_url = []",
+        "path = \"/n/n\"; upstream = \"b\"; reverse_url = [{ prefix = \"http://b:8081/n/\", to = \"/\" }]",
+        "path = \"/n\"; upstream = \"b\"; rewrite = \"/in\"; reverse_url = [{ prefix = \"http://b:8081/n/\", to = \"/\" }]",
+        "path = \"/a\"; upstream = \"b\"; rewrite = \"/in\"; reverse_url = [\
+         { prefix = \"http://b:8081/x/\", to = \"https://{host}:80/\" }, \
+         { regex = \"(?i)^(.+)/old/\", to = \"{1}/new/\" }, \
+         { prefix = \"http://b:8081/\", to = \"{scheme}://{authority}/\" }, \
+         { prefix = \"http://b:8081/in/\", to = \"/a/\" }]",
+        "regex = \"^/e/\"; upstream = \"b\"; reverse_url = [\
+         { prefix = \"y\", to = \"z\" }, { prefix = \"http://b:8081/\", to = \"/\" }]",
+    ];
+    for route in expected {
+        assert!(routes.iter().any(|it| it == route), "{route}\n{routes:#?}");
+    }
+    assert_eq!(import.risks(), 0, "{:?}", said(&import, Weight::Risk));
+}
+
+#[test]
+fn a_proxy_redirect_that_is_not_converted_is_a_risk_and_closes_nothing() {
+    for redirect in [
+        "$upstream_addr /",
+        "~(?=x) /",
+        "~^/x $2",
+        "/x /$request_uri",
+    ] {
+        let (routes, import) = of_server(
+            &format!("location / {{ proxy_pass http://b:8081; proxy_redirect {redirect}; }}"),
+            &[],
+        );
+        assert_eq!(routes, ["path = \"/\"; upstream = \"b\""], "{redirect}");
+        let risks = said(&import, Weight::Risk);
+        assert!(
+            risks.iter().any(|it| it.contains("proxy_redirect")),
+            "{risks:?}"
+        );
+    }
+}
+
+#[test]
 fn backends_are_asked_for_by_the_name_that_the_source_says() {
     for (directives, expected) in [
         ("proxy_ssl_name a.org;", "server_name = \"a.org\""),
