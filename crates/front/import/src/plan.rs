@@ -95,7 +95,7 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Passes the request to the upstream with this index. `rewrite` replaces the rule's path; if the matcher is an
-    /// expression, it is the whole new path, as the file has it.
+    /// expression or an exact path, it is the whole new path, of an expression as the file has it.
     Forward {
         upstream: usize,
         rewrite: Option<String>,
@@ -481,9 +481,14 @@ impl Rule {
             rule.action = Action::Closed;
             return rule;
         }
-        let (Matcher::Prefix(outer), Matcher::Prefix(inner)) = (&self.matcher, &rule.matcher)
-        else {
-            return rule;
+        let (outer, inner) = match (&self.matcher, &rule.matcher) {
+            (Matcher::Prefix(outer), Matcher::Prefix(inner)) => (outer, inner),
+            (Matcher::Prefix(outer), Matcher::Exact(inner))
+                if matches!(rule.action, Action::Forward { .. }) =>
+            {
+                (outer, inner)
+            }
+            _ => return rule,
         };
         let Some(added) = inner.strip_prefix(outer.as_str()) else {
             return rule;

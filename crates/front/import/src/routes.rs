@@ -264,12 +264,15 @@ fn first_to_give_way<'r>(rule: &Rule, mut earlier: impl Iterator<Item = &'r Rule
 /// a control character.
 fn closed_if_unwritable(mut rule: Rule) -> Rule {
     let is_prefix = matches!(rule.matcher, Matcher::Prefix(_));
-    let is_expression = rule.matcher.is_expression();
+    let is_forwarded = matches!(rule.action, Action::Forward { .. });
+    // The new path is a whole one.
+    let is_whole =
+        rule.matcher.is_expression() || is_forwarded && matches!(rule.matcher, Matcher::Exact(_));
     let is_unwritable = match &rule.action {
         // What is behind the prefix is known only for a prefix.
         Action::Redirect { to, .. } => to.contains("{rest") && !is_prefix,
         _ => match rule.action.rewrite_mut() {
-            Some(path) => has_control(path) || (!is_prefix && !is_expression),
+            Some(path) => has_control(path) || (!is_prefix && !is_whole),
             None => false,
         },
     };

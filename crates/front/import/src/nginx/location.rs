@@ -156,9 +156,13 @@ fn pass(
         .iter()
         .map(|it| passed_upstream(it, scope, ledger.place(id)));
     let upstreams: Option<Vec<Upstream>> = found.collect();
-    let passed_path = passed_path(scope, matcher, path, path_of_url, ledger);
-    let (Some(mut upstreams), Some(passed_path)) = (upstreams, passed_path) else {
+    let Some(mut upstreams) = upstreams else {
         unreachable(id, text, ledger);
+        return Action::Closed;
+    };
+    let Some(passed_path) = passed_path(scope, matcher, path, path_of_url, ledger) else {
+        let fault = format!("routes have no such new path as `{text}` makes here");
+        ledger.unmapped(id, &fault);
         return Action::Closed;
     };
     let mut rewrite = match passed_path {
@@ -211,7 +215,7 @@ fn passed_path(
     let own = scope.blocks.first().copied().unwrap_or_default();
     if let Some(PassedPath::Replaced(rewritten)) = inner_rewrite(own, path) {
         // A path of the URL would replace that of the whole location.
-        if !path_of_url.is_empty() {
+        if !path_of_url.is_empty() || matches!(matcher, Matcher::Exact(_)) {
             return None;
         }
         let rewrites = own.iter().filter(|it| it.name == "rewrite");
@@ -320,11 +324,26 @@ fn replaced_in_text(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<
     if uri.is_empty() || uri == path {
         return Some(PassedPath::Same);
     }
-    // nginx replaces the text, the front whole segments: both give the same only at a slash.
-    let are_alike = path.ends_with('/') == uri.ends_with('/') || uri == "/";
+    if matches!(matcher, Matcher::Exact(_)) {
+        return Some(PassedPath::Replaced(uri.to_owned()));
+    }
+    // nginx replaces the text, the front whole segments: both give the same only at a slash. Where the URI alone ends
+    // with one, the path itself has a rule of its own (`is_uneven`), and slashes in a row are merged.
+    let are_alike = uri.ends_with('/') || !path.ends_with('/');
     let ends_a_segment = matches!(matcher, Matcher::Prefix(_)) || path.ends_with('/');
     let replacement = || PassedPath::Replaced(or_root(uri.trim_end_matches('/')));
     (are_alike && ends_a_segment).then(replacement)
+}
+
+/// Whether either the path of a location or that of its `proxy_pass` ends with a slash: then nginx makes of the path
+/// itself another one than the front does by whole segments.
+pub(crate) fn is_uneven(location: &Directive, path: &str) -> bool {
+    let pass = location.inside().iter().find(|it| it.name == "proxy_pass");
+    let url = pass.and_then(|it| PassUrl::read(it.word(0)));
+    url.is_some_and(|url| {
+        let uri = &url.path;
+        !uri.is_empty() && !uri.contains('$') && path.ends_with('/') != uri.ends_with('/')
+    })
 }
 
 /// As [`replaced_in_text`], for a path that an expression matched. With variables nginx sends the URI as it is written,

@@ -22,8 +22,8 @@ use crate::nginx::jumps::{self, ErrorJump, Jump};
 use crate::nginx::limits;
 use crate::nginx::listen::{Addresses, Listens, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, access, action, certificate_key, drop_needless, modifier,
-    settings,
+    self, LocationTargets, Scope, access, action, certificate_key, drop_needless, is_uneven,
+    modifier, settings,
 };
 use crate::nginx::logs;
 use crate::nginx::names::{leave_nameless, nameless, names};
@@ -321,10 +321,10 @@ impl ServerReader<'_, '_> {
                 // A named location is read where it is named.
                 _ if text.starts_with('@') => {}
                 _ => {
-                    let found = self.prefix(location, text, server);
                     // Nested expressions close the location, and nginx asks them before all other expressions.
                     let mut inside = location.inside().iter();
                     let is_firm = modifier == "^~" || inside.any(|it| it.name == "location");
+                    let found = self.prefix(location, text, is_firm, server);
                     prefixes.push((text.to_owned(), is_firm, found));
                 }
             }
@@ -635,18 +635,30 @@ impl ServerReader<'_, '_> {
         }
     }
 
-    /// The rules of a location that is a prefix.
-    fn prefix(&mut self, location: &Directive, text: &str, server: Server<'_>) -> Vec<Rule> {
+    /// The rules of a location that is a prefix. `is_firm` says that nginx asks no expressions after it.
+    fn prefix(
+        &mut self,
+        location: &Directive,
+        text: &str,
+        is_firm: bool,
+        server: Server<'_>,
+    ) -> Vec<Rule> {
         let exact = match text {
             "/" => Matcher::everything(),
             text => Matcher::pattern(&format!("{text}*")),
         };
+        let is_uneven = is_uneven(location, text);
+        let mut matchers = Vec::new();
+        if is_uneven && (is_firm || !server.asks_expression(text)) {
+            matchers.push(Matcher::Exact(text.to_owned()));
+        }
         if text.ends_with('/') {
-            return self.location(location, &[exact], Some(text), server);
+            matchers.push(exact);
+            return self.location(location, &matchers, Some(text), server);
         }
         // A prefix is a text in nginx, and a number of whole segments in the front.
-        let segments = [Matcher::prefix(text)];
-        let mut rules = self.location(location, &segments, Some(text), server);
+        matchers.push(Matcher::prefix(text));
+        let mut rules = self.location(location, &matchers, Some(text), server);
         if rules.iter_mut().all(|it| it.action.rewrite_mut().is_none()) {
             for rule in &mut rules {
                 rule.matcher = exact.clone();
@@ -654,7 +666,7 @@ impl ServerReader<'_, '_> {
             return rules;
         }
         let is_kept = |it: &Rule| it.action.keeps_path(text) || it.action.upstream().is_none();
-        if rules.iter().all(is_kept) {
+        if !is_uneven && rules.iter().all(is_kept) {
             for mut rule in rules.clone() {
                 rule.action.forget_rewrite();
                 rule.matcher = exact.clone();
@@ -746,17 +758,29 @@ impl Server<'_> {
         }
     }
 
+    /// Whether the expression of a location matches this path.
+    fn asks_expression(&self, path: &str) -> bool {
+        let locations = self.inner.iter().filter(|it| it.name == "location");
+        let mut modifiers = locations.filter_map(|it| modifier(&it.words));
+        modifiers.any(|(sign, text)| match sign {
+            "~" | "~*" => translated(text, sign == "~*").has(path),
+            _ => false,
+        })
+    }
+
     /// The value of `$server_port`.
     fn port(&self) -> u16 {
         self.ports.first().map_or(80, |it| it.0)
     }
 }
 
-/// Adds the rules in nginx's order: the longest prefix first, which yields to expressions unless it has `^~`.
+/// Adds the rules in nginx's order: the longest prefix first, which yields to expressions unless it has `^~`. An exact
+/// path among them is one that no expression matches.
 fn ordered(mut prefixes: Vec<LocationRules>, expressions: Vec<Rule>, rules: &mut Vec<Rule>) {
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.0.len()));
     for (_, is_firm, mut found) in prefixes {
-        found.iter_mut().for_each(|it| it.yields = !is_firm);
+        let yields = |it: &Rule| !is_firm && !matches!(it.matcher, Matcher::Exact(_));
+        found.iter_mut().for_each(|it| it.yields = yields(it));
         rules.extend(found);
     }
     rules.extend(expressions);

@@ -1014,6 +1014,49 @@ fn what_a_proxy_before_it_says_of_the_scheme_is_a_condition_of_routes() {
 }
 
 #[test]
+fn a_path_of_proxy_pass_stands_in_the_place_of_the_text_of_the_location() {
+    let (routes, import) = of_server(
+        "proxy_set_header Host $host;\nlocation = /health { proxy_pass http://b:80/actuator/health; }\n\
+         location = /top { proxy_pass http://b:80/; }\nlocation /c { proxy_pass http://b:80/d/; }\n\
+         location /e/ { proxy_pass http://b:80/f; }\nlocation /same { proxy_pass http://b:80/same/; }",
+        &[],
+    );
+    for route in [
+        "path = \"/health\"; exact = true; upstream = \"b\"; rewrite = \"/actuator/health\"; rewrite_whole = true",
+        "path = \"/top\"; exact = true; upstream = \"b\"; rewrite = \"/\"; rewrite_whole = true",
+        "path = \"/c\"; exact = true; upstream = \"b\"; rewrite = \"/d/\"; rewrite_whole = true",
+        "path = \"/c\"; upstream = \"b\"; rewrite = \"/d\"",
+        "pattern = \"/c*\"; status = 403",
+        "path = \"/e/\"; exact = true; upstream = \"b\"; rewrite = \"/f\"; rewrite_whole = true",
+        "path = \"/e\"; status = 403",
+        "path = \"/same\"; exact = true; upstream = \"b\"; rewrite = \"/same/\"; rewrite_whole = true",
+        "path = \"/same\"; upstream = \"b\"; rewrite = \"/same\"",
+        "pattern = \"/same*\"; status = 403",
+    ] {
+        assert!(routes.iter().any(|it| it == route), "{route}\n{routes:#?}");
+    }
+    let risks = said(&import, Weight::Risk);
+    assert!(
+        matches!(&risks[..], [risk] if risk.contains("no such new path as `http://b:80/f`")),
+        "{risks:?}"
+    );
+}
+
+#[test]
+fn an_expression_takes_the_path_of_an_uneven_location() {
+    let (routes, _) = of_server(
+        "proxy_set_header Host $host;\nlocation /c { proxy_pass http://b:80/d/; }\n\
+         location ~ c$ { proxy_pass http://other:80; }\nlocation ^~ /fc { proxy_pass http://b:80/g/; }",
+        &[],
+    );
+    let of_path = |path: &str| {
+        let start = format!("path = \"{path}\"; exact = true");
+        routes.iter().any(|it| it.starts_with(&start))
+    };
+    assert!(!of_path("/c") && of_path("/fc"), "{routes:#?}");
+}
+
+#[test]
 fn fields_have_the_host_and_port_of_proxy_pass() {
     for (url, host, port) in [
         ("http://b:81/x/", "b:81", "81"),
