@@ -58,6 +58,8 @@ pub(crate) struct VirtualHost {
     pub(crate) unsayable: Vec<Id>,
     /// The directive by which nginx has the host answer requests without `Host`; `None`: it does not.
     pub(crate) nameless: Option<Id>,
+    /// The directive by which nginx refuses handshakes for the host (`ssl_reject_handshake`); `None`: it does not.
+    pub(crate) rejects: Option<Id>,
     /// Indices of the listeners on which the host is served.
     pub(crate) listeners: Vec<usize>,
     /// Indices of the listeners on which it also serves hosts that no other virtual host has.

@@ -9,7 +9,9 @@ use catamaran_config::{Nature, foreign_answer};
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
-use crate::plan::{ClientCertificates, LONGEST, Plan, Tls, TlsSettings, VirtualHost};
+use crate::plan::{
+    Access, ClientCertificates, LONGEST, Plan, Tls, TlsSettings, VirtualHost,
+};
 use crate::toml_text::quoted_list;
 
 /// The addresses on which all servers listen. They decide whether the front can distinguish two addresses of one
@@ -179,7 +181,18 @@ impl Listens<'_> {
         let mut listeners = host.listeners.iter().map(|&it| &plan.listeners[it]);
         let has_tls = listeners.any(|it| it.tls.is_some());
         self.claim(has_tls, ledger);
+        if let Some(rejects) = self.rejects().filter(|_| has_tls) {
+            // `reject_handshakes` decides about it once all servers are known.
+            ledger.handle(rejects.id);
+            host.rejects = Some(rejects.id);
+        }
         is_closed
+    }
+
+    /// The directive by which handshakes for the server are refused.
+    fn rejects(&self) -> Option<&Directive> {
+        let found = self.find("ssl_reject_handshake");
+        found.filter(|it| it.word(0) == "on")
     }
 
     /// Marks directives that are decided for the whole server: its addresses and their TLS, where the front is
@@ -303,6 +316,8 @@ impl Listens<'_> {
         let mut tls = plan.listeners[listener].tls.clone().unwrap_or_default();
         let chain = self.find("ssl_certificate");
         match (chain, self.find("ssl_certificate_key")) {
+            // No handshake gets so far as its certificate.
+            _ if self.rejects().is_some() => {}
             (Some(chain), Some(key)) => {
                 for directive in [chain, key] {
                     if !self.is_there(directive, ledger) {
@@ -315,9 +330,7 @@ impl Listens<'_> {
                     tls.certificates.push(pair);
                 }
             }
-            _ if tls.certificates.is_empty() => {
-                tls.missing = Some("it has no certificate".to_owned());
-            }
+            _ if tls.certificates.is_empty() => tls.missing = Some(UNCERTIFIED.to_owned()),
             // It uses the certificate of another server of the listener.
             _ => {}
         }
@@ -402,6 +415,35 @@ impl Listens<'_> {
                 ledger.risk(directive.id, text);
                 false
             }
+        }
+    }
+}
+
+/// Has handshakes refused for names that no certificate has, on the listeners whose default server says so
+/// (`ssl_reject_handshake`). Another server that says so is closed: the front refuses no single names.
+pub(crate) fn reject_handshakes(plan: &mut Plan, ledger: &mut Ledger) {
+    for host in &mut plan.hosts {
+        let Some(id) = host.rejects else { continue };
+        let all = host.listeners.iter().copied();
+        let secure: Vec<usize> = all.filter(|&it| plan.listeners[it].tls.is_some()).collect();
+        if !secure.iter().all(|it| host.default_on.contains(it)) {
+            ledger.unmapped(id, NO_SINGLE_NAME);
+            let rules = host.rules.iter_mut();
+            rules.for_each(|it| it.settings.access = Access::Unsaid);
+            continue;
+        }
+        ledger.mapped(id);
+        for index in secure {
+            if let Some(tls) = &mut plan.listeners[index].tls {
+                tls.settings.strict_names = true;
+            }
+        }
+    }
+    for listener in &mut plan.listeners {
+        if let Some(tls) = &mut listener.tls
+            && tls.certificates.is_empty()
+        {
+            tls.missing.get_or_insert_with(|| UNCERTIFIED.to_owned());
         }
     }
 }
@@ -492,6 +534,10 @@ pub(crate) fn senders<'d>(
     ledger.address_guards.void_all();
     plan.hide_networks();
 }
+
+const UNCERTIFIED: &str = "it has no certificate";
+
+const NO_SINGLE_NAME: &str = "handshakes are refused here for all names without a certificate, or for none; this server is closed";
 
 const UNVERIFIED: &str = "no certificate is asked of clients, and the application is told of none: the source verifies none. Name the \
     authorities in `client_ca` of [tls.NAME] to have them verified";

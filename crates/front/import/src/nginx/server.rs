@@ -20,7 +20,7 @@ use crate::nginx::files::{MissingRule, give_types, missing, serve};
 use crate::nginx::guards::{OrderedGuards, guarded};
 use crate::nginx::jumps::{self, ErrorJump, Jump};
 use crate::nginx::limits;
-use crate::nginx::listen::{Addresses, Listens, senders};
+use crate::nginx::listen::{Addresses, Listens, reject_handshakes, senders};
 use crate::nginx::location::{
     self, LocationTargets, Scope, access, action, certificate_key, drop_needless, is_uneven,
     modifier, settings,
@@ -84,6 +84,7 @@ pub(crate) fn convert(
     }
     let asked = location::addresses(top);
     expansion.ledger.address_guards.enter(asked, REMEDY);
+    reject_handshakes(plan, expansion.ledger);
     senders(servers(), &outer, plan, expansion.ledger);
     settle_claims(top, plan, expansion.ledger);
     leave_nameless(plan, expansion.ledger);

@@ -31,6 +31,8 @@ pub(crate) struct Tls {
 pub(crate) struct TlsSettings {
     /// Whether clients must have TLS 1.3.
     pub(crate) newest_alone: bool,
+    /// Whether handshakes are refused for names that no certificate has.
+    pub(crate) strict_names: bool,
     /// The certificates that are asked of clients; `None`: none are.
     pub(crate) clients: Option<ClientCertificates>,
 }
@@ -57,9 +59,13 @@ impl TlsSettings {
     pub(crate) fn keys(&self) -> Keys {
         let Self {
             newest_alone,
+            strict_names,
             clients,
         } = self;
         let mut keys = Keys::new();
+        if *strict_names {
+            keys.insert("strict_sni".to_owned(), "true".to_owned());
+        }
         let mut key = |name: &str, value: &str| drop(keys.insert(name.to_owned(), quoted(value)));
         if *newest_alone {
             key("version_min", "1.3");
@@ -94,9 +100,11 @@ impl Tls {
         // Each setting is named, so that a new one needs a rule here.
         let TlsSettings {
             newest_alone,
+            strict_names,
             clients,
         } = of_host;
         self.settings.newest_alone |= newest_alone;
+        self.settings.strict_names |= strict_names;
         let Some(asked) = clients else { return };
         let Some(known) = &mut self.settings.clients else {
             self.settings.clients = Some(asked.clone());

@@ -1076,6 +1076,34 @@ fn fields_have_the_host_and_port_of_proxy_pass() {
 }
 
 #[test]
+fn a_default_server_that_rejects_handshakes_makes_names_strict() {
+    let certificate = "ssl_certificate /c.pem; ssl_certificate_key /k.pem;";
+    let named = format!(
+        "server {{ listen 443 ssl; server_name a.test; {certificate}\nlocation / {{ proxy_pass http://b:80; }} }}"
+    );
+    let rejecting = "server { listen 443 ssl default_server; ssl_reject_handshake on; }";
+    let import = of_servers(&format!("{rejecting}\n{named}"), &["/c.pem", "/k.pem"]);
+    assert!(import.text.contains("strict_sni = true"), "{}", import.text);
+    assert!(
+        !import.text.contains("kept from the network"),
+        "{}",
+        import.text
+    );
+    let other = "server { listen 443; server_name b.test; ssl_reject_handshake on;\nlocation / { proxy_pass http://b:80; } }";
+    let import = of_servers(&format!("{named}\n{other}"), &["/c.pem", "/k.pem"]);
+    assert!(!import.text.contains("strict_sni"), "{}", import.text);
+    let routes = routes(&import);
+    let closed = "host = \"b.test\"; path = \"/\"; status = 403";
+    assert!(routes.iter().any(|it| it == closed), "{routes:#?}");
+    let alone = of_servers(rejecting, &[]);
+    assert!(
+        alone.text.contains("it has no certificate"),
+        "{}",
+        alone.text
+    );
+}
+
+#[test]
 fn urls_of_backends_are_changed_as_proxy_redirect_says() {
     let (routes, import) = of_server(
         "location /a/ {\nset $name x;\nproxy_pass http://b:8081/in/;\n\
