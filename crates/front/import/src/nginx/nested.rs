@@ -39,7 +39,7 @@ fn sign<'d>(location: &'d Directive, siblings: &'d [Directive]) -> Option<&'d st
     let mut nested = nested(location).peekable();
     let fits = nested.peek().is_some()
         && nested.all(|it| lies_inside(it, text, inside) && !is_below_any(it, &longer))
-        && !inside.iter().any(|it| STAYS.contains(&it.name.as_str()));
+        && !inside.iter().any(stays);
     fits.then_some(sign)
 }
 
@@ -112,6 +112,13 @@ fn pull_out(location: &Directive, sign_of_it: &str, all: &mut Vec<Directive>) {
             all.push(inner);
         }
     }
+}
+
+/// Whether a location with this directive is not changed. A limit without directives limits nothing.
+fn stays(directive: &Directive) -> bool {
+    let name = directive.name.as_str();
+    let is_idle = name == "limit_except" && directive.inside().is_empty();
+    STAYS.contains(&name) && !is_idle
 }
 
 /// Whether nested locations do not inherit a directive.
