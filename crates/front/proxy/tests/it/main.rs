@@ -9,6 +9,7 @@ mod access_log;
 mod admin;
 mod cache;
 mod compress;
+mod cookies;
 mod corpus;
 mod cors;
 mod courses;
