@@ -100,17 +100,7 @@ fn read_one(
     for_all: ForAll<'_>,
     report: &mut Report,
 ) -> Option<Route> {
-    let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
-        fields::REQUEST_NAME,
-        RESPONSE_NAME,
-        cookies::FLAGS,
-        cookies::DOMAINS,
-        cookies::PATHS,
-        cors::NAME,
-        error_pages::NAME,
-        reverse::NAME,
-        unless::NAME,
-    ]);
+    let mut table = Table::new(&SECTION, place.clone(), entries).except(TABLES);
     let unless = entries
         .get(unless::NAME)
         .and_then(|value| unless::read(value, report));
@@ -355,6 +345,19 @@ pub(crate) static SECTION: Section = Section {
     ],
     later: &[],
 };
+
+/// The tables that a route has besides its keys.
+const TABLES: &[&str] = &[
+    fields::REQUEST_NAME,
+    RESPONSE_NAME,
+    cookies::FLAGS,
+    cookies::DOMAINS,
+    cookies::PATHS,
+    cors::NAME,
+    error_pages::NAME,
+    reverse::NAME,
+    unless::NAME,
+];
 
 /// The keys of which a route must have one. If it has several, the first in this order says where it leads.
 const TARGETS: [&str; 5] = ["upstream", "split", "files", "redirect", "status"];

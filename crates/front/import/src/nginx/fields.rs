@@ -63,7 +63,7 @@ fn response_value(variable: &str, directive: &Directive, scope: Scope<'_>) -> Op
         if scope.find("expires").is_some() {
             return None;
         }
-        if level.iter().any(|it| is_same(it)) {
+        if level.iter().any(&is_same) {
             let before = level.iter().take_while(|it| it.id != directive.id);
             let is_alone = scope.own("return").is_some() && !WRITTEN.contains(&field);
             return joined(before.copied().filter(is_same)).filter(|_| is_alone);

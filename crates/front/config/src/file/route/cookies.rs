@@ -170,7 +170,7 @@ fn test(
         table.push(Finding::fault(message, place).hint("remove one of them"));
     }
     let expression = regex.map(CookieTest::Expression);
-    expression.or(text.map(CookieTest::Text))
+    expression.or_else(|| text.map(CookieTest::Text))
 }
 
 /// Why a text is not the name of cookies, or a part of them.
