@@ -1,8 +1,11 @@
 //! Responses that do not come straight from a backend: the front's answers and pages, files, and
 //! responses of caches.
 //!
-//! They pass through the same policy and the same relay as the responses of backends.
+//! They pass through the same policy as the responses of backends, and files and responses of caches through the same
+//! relay. The front's own answers are whole and in memory: they need a relay only if the client does not take them at once.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +14,12 @@ use catamaran_message::{BodyLength, Fields};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
 
+use crate::boxed::boxed;
 use crate::counters::Reason;
 use crate::exchange::downstream::{After, Downstream};
 use crate::exchange::failure::Failure;
 use crate::exchange::relay::{AttemptEnd, Relay, RelayError, Terms};
+use crate::exchange::response_policy::ResponsePolicy;
 use crate::exchange::source::{Answer, Source};
 use crate::exchange::state::Exchange;
 use crate::exchange::verdict::{OwnAnswer, OwnContent};
@@ -93,18 +98,69 @@ pub(crate) fn page(exchange: &Exchange<'_>, status: StatusCode) -> Answer {
     Answer::new(status, headers, body)
 }
 
-/// Sends an answer of the front's own.
+/// Sends an answer of the front's own. It is whole and in memory, so that most clients take it at once, without a relay.
 pub(crate) async fn send(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
     answer: Answer,
 ) -> After {
     let status = answer.status();
-    match serve(exchange, down, Source::Answer(answer)).await {
-        Err(_) => After::Cut,
-        Ok(()) if status == StatusCode::REQUEST_TIMEOUT => After::Late,
-        Ok(()) => After::Done,
+    let progress = &exchange.progress;
+    let is_copied = progress.hook.is_some() || progress.compression.is_some();
+    let is_sent = if is_copied || down.is_full() {
+        let source = Source::Answer(answer);
+        boxed(|| serve(exchange, down, source)).await.is_ok()
+    } else {
+        hand_over(exchange, down, answer) && write(exchange, down).await
+    };
+    match status {
+        _ if !is_sent => After::Cut,
+        StatusCode::REQUEST_TIMEOUT => After::Late,
+        _ => After::Done,
     }
+}
+
+/// Hands a whole answer to the client's side, as the policy edits it. `false`: it cannot be sent.
+fn hand_over(exchange: &mut Exchange<'_>, down: &mut Downstream<'_>, answer: Answer) -> bool {
+    if !exchange.progress.body_complete {
+        down.abandon_upload();
+    }
+    let (mut head, body, scope) = answer.into_parts();
+    if head.status.is_success() && down.opens_by_success() {
+        return false;
+    }
+    let policy = exchange.decided.policy(None, None);
+    policy.edit(&mut head, exchange.scene, || scope);
+    if down.send_head(&head).is_err() {
+        return false;
+    }
+    exchange.progress.status = Some(head.status);
+    if !body.is_empty() {
+        down.send_data(body);
+    }
+    down.send_end()
+}
+
+/// Writes what was handed to the client's side. `false`: it was not written to its end.
+async fn write(exchange: &mut Exchange<'_>, down: &mut Downstream<'_>) -> bool {
+    let written = poll_fn(|cx| match down.poll_write(cx) {
+        Poll::Pending => Poll::Ready(Ok(0)),
+        ready @ Poll::Ready(_) => ready,
+    });
+    if written.await.is_err() {
+        return false;
+    }
+    down.unwritten() == 0 || boxed(|| write_rest(exchange, down)).await
+}
+
+/// Does the rest of [`write`] for a client that did not take everything at once: with a relay, which has deadlines.
+async fn write_rest(exchange: &mut Exchange<'_>, down: &mut Downstream<'_>) -> bool {
+    let policy = exchange.decided.policy(None, None);
+    let source = Source::Answer(Answer::new(StatusCode::OK, Fields::new(), Bytes::new()));
+    let progress = &mut exchange.progress;
+    let mut relay = Relay::new(exchange.scene, down, source, terms(&policy, true), progress);
+    relay.end_download();
+    relay.run().await.is_ok()
 }
 
 /// Sends a response from a source other than a backend. The request's body is not read for it.
@@ -128,17 +184,22 @@ pub(crate) async fn relay(
         down.abandon_upload();
     }
     let policy = exchange.decided.policy(None, None);
-    let terms = Terms {
-        policy: &policy,
+    let terms = terms(&policy, takes_interims);
+    let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)
+        .run()
+        .await;
+    relayed.map_err(|error| *error)
+}
+
+/// What the relay needs to know of a request whose body is not read.
+fn terms<'a>(policy: &'a ResponsePolicy<'a>, takes_interims: bool) -> Terms<'a> {
+    Terms {
+        policy,
         takes_interims,
         body: BodyLength::Known(0),
         body_max: u64::MAX,
         expect_continue: false,
         end: AttemptEnd::NEVER,
         timed: false,
-    };
-    let relayed = Relay::new(exchange.scene, down, source, terms, &mut exchange.progress)
-        .run()
-        .await;
-    relayed.map_err(|error| *error)
+    }
 }

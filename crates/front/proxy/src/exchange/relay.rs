@@ -194,6 +194,11 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
         }
     }
 
+    /// Leaves only the writing to do: the client's side has the whole response already.
+    pub(crate) fn end_download(&mut self) {
+        self.download = Download::Ended;
+    }
+
     /// Runs until the response is complete and written, or something failed.
     ///
     /// # Errors

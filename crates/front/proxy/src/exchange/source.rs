@@ -168,6 +168,11 @@ impl Answer {
         self
     }
 
+    /// The head, the body, and which of a route's rules for fields apply.
+    pub(crate) fn into_parts(self) -> (Box<ResponseHead>, Bytes, FieldScope) {
+        (self.head, self.body, self.scope)
+    }
+
     /// The status of the answer.
     pub(crate) fn status(&self) -> StatusCode {
         self.head.status
