@@ -9,9 +9,7 @@ use catamaran_config::{Nature, foreign_answer};
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
-use crate::plan::{
-    Access, ClientCertificates, LONGEST, Plan, Tls, TlsSettings, VirtualHost,
-};
+use crate::plan::{Access, ClientCertificates, LONGEST, Plan, Tls, TlsSettings, VirtualHost};
 use crate::toml_text::quoted_list;
 
 /// The addresses on which all servers listen. They decide whether the front can distinguish two addresses of one

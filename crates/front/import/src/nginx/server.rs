@@ -720,7 +720,6 @@ impl ServerReader<'_, '_> {
         claim(scope, &[], server.choices, self.expansion.ledger);
         let ledger = &mut *self.expansion.ledger;
         let mut settled = settings(scope, server.port(), ledger);
-        reverse::urls(scope, path, server.port(), &mut settled, ledger);
         settled.access = access(scope, ledger);
         limits::add(scope, &mut settled, self.plan, ledger);
         settled.pages = self.pages(scope, server);

@@ -140,12 +140,12 @@ mod tests {
 
     fn asking(is_required: bool, authorities: &str, revoked: Option<&str>) -> TlsSettings {
         TlsSettings {
-            newest_alone: false,
             clients: Some(ClientCertificates {
                 is_required,
                 authorities: authorities.to_owned(),
                 revoked: revoked.map(str::to_owned),
             }),
+            ..TlsSettings::default()
         }
     }
 

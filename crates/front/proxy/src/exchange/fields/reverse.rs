@@ -106,7 +106,7 @@ impl ClientSite<'_> {
                 text.extend_from_slice(&host_of(self.authority));
             }
             Blank::Capture(group) => {
-                if let Some(captured) = groups.and_then(|groups| groups.get(group)) {
+                if let Some(captured) = groups.and_then(|groups| groups.get(*group)) {
                     text.extend_from_slice(captured.as_bytes());
                 }
             }
