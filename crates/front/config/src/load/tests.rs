@@ -52,6 +52,10 @@ fn file(header: &str, added: &str) -> String {
             "from = \"app.internal\"\nto = \"/shop/\"",
         ),
         ("[[route.cookie_path]]", "from = \"/app/\"\nto = \"/shop/\""),
+        (
+            "[[route.reverse_url]]",
+            "prefix = \"http://b/\"\nto = \"/shop/\"",
+        ),
         ("[route.error_pages]", ""),
         ("[error_pages]", ""),
         (
@@ -62,7 +66,7 @@ fn file(header: &str, added: &str) -> String {
         ("[trace]", "address = \"http://127.0.0.1:4318\""),
     ] {
         // These are for a route with an upstream alone.
-        if table.starts_with("[[route.cookie") && table != header {
+        if table.starts_with("[[route.") && table != header {
             continue;
         }
         let key = added.split('=').next().unwrap_or_default();
@@ -141,8 +145,9 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
                 "files = \"/srv/www\"\nrewrite",
             )
         }
-        "regex" if header.starts_with("[[route.cookie_") && !added.is_empty() => {
+        "regex" if header.starts_with("[[route.") && !added.is_empty() => {
             let text = text.replace("from = \"app.internal\"\n", "");
+            let text = text.replace("prefix = \"http://b/\"\n", "");
             text.replace("from = \"/app/\"\n", "")
         }
         "in_flight" if !added.is_empty() => text.replace("rate = \"1/s\"\n", ""),
