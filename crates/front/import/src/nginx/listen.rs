@@ -431,10 +431,17 @@ pub(crate) fn reject_handshakes(plan: &mut Plan, ledger: &mut Ledger) {
             continue;
         }
         ledger.mapped(id);
-        for index in secure {
+        let mut is_reached = false;
+        for &index in &secure {
             if let Some(tls) = &mut plan.listeners[index].tls {
                 tls.settings.strict_names = true;
+                is_reached |= !tls.certificates.is_empty();
             }
+        }
+        if !is_reached && secure.len() == host.listeners.len() {
+            // Without a certificate of another server no client gets beyond the handshake.
+            let rules = host.rules.iter_mut();
+            rules.for_each(|it| it.settings.access = Access::Unsaid);
         }
     }
     for listener in &mut plan.listeners {
