@@ -14,6 +14,7 @@ pub(crate) mod runners;
 mod tree;
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use catamaran_message::RequestHead;
 use expressions::ExpressionSets;
 use http::{Method, StatusCode};
 use pattern::{ExcludedPaths, Rank};
-use tree::{RouteLookup, Tree};
+use tree::{Precedence, RouteLookup, Tree};
 
 use crate::config::{
     FieldRule, PathExpression, RequestConditions, RouteConfig, RouteTarget, Template,
@@ -50,6 +51,9 @@ pub(crate) struct RouteTable {
     any: Tree,
     /// Whether the only route matches every request.
     takes_all: bool,
+    /// If routes differ in methods and conditions alone, their indices, the most specific first; else none. A lookup then
+    /// asks each.
+    everywhere: Box<[usize]>,
     /// Whether some route is limited to certain listeners.
     has_listeners: bool,
     /// Whether some route allows tunnels.
@@ -190,6 +194,12 @@ impl RouteTable {
         self.domain_labels.sort_unstable_by(|a, b| b.cmp(a));
         self.domain_labels.dedup();
         self.takes_all = matches!(configs, [only] if takes_every_request(only));
+        if configs.iter().all(is_for_every_url) {
+            let mut everywhere: Vec<usize> = (0..configs.len()).collect();
+            // Of equals, the first in the file comes first.
+            everywhere.sort_by_key(|&index| Reverse(Precedence::of(&configs[index])));
+            self.everywhere = everywhere.into();
+        }
         self.has_expressions = configs.iter().any(|config| config.regex.is_some());
         self.refuses_parameters = configs.iter().any(|config| config.refuse_parameters);
         self.has_listeners = configs.iter().any(|config| !config.listen.is_empty());
@@ -407,6 +417,10 @@ impl RouteTable {
         if self.takes_all {
             return Some(0);
         }
+        if !self.everywhere.is_empty() {
+            let mut routes = self.everywhere.iter().copied();
+            return routes.find(|&index| self.routes[index].takes(&wanted));
+        }
         let best = self.find_except(wanted, path, |_| false)?;
         if !self.has_found || !self.routes[best].config.found {
             return Some(best);
@@ -428,11 +442,7 @@ impl RouteTable {
         path: &[u8],
         without: impl Fn(usize) -> bool,
     ) -> Option<usize> {
-        let takes = |index: usize| {
-            let config = &self.routes[index].config;
-            let takes_method = config.methods.is_empty() || config.methods.contains(wanted.method);
-            takes_method && wanted.meets(&config.conditions) && !without(index)
-        };
+        let takes = |index: usize| self.routes[index].takes(&wanted) && !without(index);
         self.find_taken(wanted, path, takes)
     }
 
@@ -488,6 +498,17 @@ impl Route {
         }
     }
 
+    /// Whether the route takes requests of this method, and the request meets its conditions.
+    #[inline]
+    fn takes(&self, wanted: &Wanted<'_>) -> bool {
+        let RouteConfig {
+            methods,
+            conditions,
+            ..
+        } = &self.config;
+        (methods.is_empty() || methods.contains(wanted.method)) && wanted.meets(conditions)
+    }
+
     /// This route with the activations of `other` added, which further restrict members.
     fn lessened(&self, other: &Self) -> Self {
         let mut route = self.clone();
@@ -520,10 +541,14 @@ fn uses_captures(route: &RouteConfig) -> bool {
 
 /// Whether a route matches every request.
 fn takes_every_request(route: &RouteConfig) -> bool {
+    is_for_every_url(route) && route.methods.is_empty() && route.conditions.is_empty()
+}
+
+/// Whether a route is for all hosts, paths, schemes and listeners.
+fn is_for_every_url(route: &RouteConfig) -> bool {
     let is_root = route.is_prefix() && route.path == "/";
     let any_client = route.hosts.is_empty() && route.listen.is_empty() && route.scheme.is_none();
-    let any_request = route.methods.is_empty() && route.conditions.is_empty();
-    is_root && any_client && any_request && route.exclude.is_empty()
+    is_root && any_client && route.exclude.is_empty() && !route.found
 }
 
 /// The last `labels` labels of a name, with the dot before them; `None` if the name does not have more labels.

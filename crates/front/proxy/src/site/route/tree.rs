@@ -103,7 +103,7 @@ struct LimitedRoute {
 /// How specific a route is among those for the same path: one for some methods comes first, then its conditions
 /// decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Precedence {
+pub(super) struct Precedence {
     has_methods: bool,
     conditions: ConditionRank,
 }
@@ -312,7 +312,7 @@ impl TreeSlot {
 }
 
 impl Precedence {
-    fn of(route: &RouteConfig) -> Self {
+    pub(super) fn of(route: &RouteConfig) -> Self {
         Self {
             has_methods: !route.methods.is_empty(),
             conditions: route.conditions.rank(),

@@ -74,6 +74,47 @@ fn with(
     }
 }
 
+/// Routes that differ in methods and conditions alone are found in the order that they have in a tree.
+#[test]
+fn routes_for_every_url_need_no_tree() {
+    let of_post = RouteConfig {
+        methods: vec![Method::POST],
+        ..route(&[], "/", "2")
+    };
+    let mut routes = vec![
+        route(&[], "/", "0"),
+        with(&[("X-Beta", "1")], &[], route(&[], "/", "1")),
+        of_post,
+        with(&[("X-Beta", "1")], &[], route(&[], "/", "3")),
+        with(&[], &[("beta", "1")], route(&[], "/", "4")),
+        route(&[], "/", "5"),
+    ];
+    let without_tree = table(&routes);
+    routes.push(route(&["other"], "/", "6"));
+    let with_tree = table(&routes);
+    for (method, fields, expected) in [
+        (Method::GET, &[][..], 0),
+        (Method::GET, &[("X-Beta", "1")], 1),
+        (Method::GET, &[("X-Beta", "1"), ("Cookie", "beta=1")], 1),
+        (Method::GET, &[("Cookie", "beta=1")], 4),
+        (Method::POST, &[("X-Beta", "1")], 2),
+    ] {
+        let mut head = RequestHead::empty();
+        for (name, value) in fields {
+            head.headers.append(*name, value);
+        }
+        let wanted = Wanted {
+            method: &method,
+            conditions: ConditionFacts::Of(&head, CLIENT),
+            ..wanted("h", false)
+        };
+        for table in [&without_tree, &with_tree] {
+            let found = table.find(wanted, b"/a").map(|it| number(table, it));
+            assert_eq!(found, Some(expected), "{method} {fields:?}");
+        }
+    }
+}
+
 /// More conditions come first, fields before cookies; whoever meets none of them gets the route without.
 #[test]
 fn other_requests_get_the_next_route() {
