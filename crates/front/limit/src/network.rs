@@ -1,9 +1,8 @@
 //! The address of a client as a key: an IPv4 address, or the network of an IPv6 one.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use arrayvec::ArrayVec;
 
 /// The network to which a client's requests are counted: the masked address, and the length of the prefix in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,29 +32,27 @@ impl Network {
             }
         }
     }
+}
 
-    /// The bytes that are hashed to a key: the family, and the part of an address that networks differ in.
-    #[must_use]
+/// Hashes the part of an address that networks differ in, then the family, whose number no text has as its last byte.
+impl Hash for Network {
     #[inline]
-    pub fn to_bytes(&self) -> ArrayVec<u8, 17> {
-        let mut key = ArrayVec::new();
-        // There is room for the longest. Each length is known when this is compiled.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
         match self {
             Self::V4(ip, _) => {
-                let [a, b, c, d] = ip.octets();
-                key.try_extend_from_slice(&[4, a, b, c, d]).ok();
+                hasher.write_u32(ip.to_bits());
+                hasher.write_u8(4);
             }
-            // Half of the address is hashed faster, and the other half is masked.
-            Self::V6(ip, ..=64) => {
-                key.push(6);
-                key.try_extend_from_slice(&ip.octets()[..8]).ok();
-            }
-            Self::V6(ip, _) => {
-                key.push(6);
-                key.try_extend_from_slice(&ip.octets()).ok();
+            Self::V6(ip, prefix) => {
+                let [high, low] = [ip.to_bits() >> 64, ip.to_bits()].map(|half| half as u64);
+                hasher.write_u64(high);
+                // Half of the address is hashed faster, and the other half is masked.
+                if *prefix > 64 {
+                    hasher.write_u64(low);
+                }
+                hasher.write_u8(6);
             }
         }
-        key
     }
 }
 
@@ -73,6 +70,8 @@ impl fmt::Display for Network {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+
     use super::*;
 
     #[test]
@@ -91,17 +90,17 @@ mod tests {
             let network = Network::new(ip.parse().unwrap(), prefix);
             assert_eq!(network.to_string(), expected, "{ip}");
         }
-        let of = |ip: &str| Network::new(ip.parse().unwrap(), [32, 64]);
-        assert_eq!(
-            of("192.0.2.1").to_bytes(),
-            of("::ffff:192.0.2.1").to_bytes()
-        );
-        assert_ne!(of("0.0.0.0").to_bytes(), of("::2").to_bytes());
-        assert_eq!(of("2001:db8::1").to_bytes().len(), 9);
-        let last = |ip: &str| Network::new(ip.parse().unwrap(), [32, 65]);
-        assert_ne!(
-            last("2001:db8::1").to_bytes(),
-            last("2001:db8::8000:0:0:1").to_bytes()
-        );
+        let of = |ip: &str, prefix| {
+            let hasher = BuildHasherDefault::<DefaultHasher>::default();
+            hasher.hash_one(Network::new(ip.parse().unwrap(), prefix))
+        };
+        let half = [32, 64];
+        assert_eq!(of("192.0.2.1", half), of("::ffff:192.0.2.1", half));
+        assert_ne!(of("0.0.0.2", half), of("0.0.0.1", half));
+        assert_ne!(of("0.0.0.0", half), of("::", half));
+        assert_eq!(of("2001:db8::1", half), of("2001:db8::2", half));
+        let more = [32, 65];
+        assert_eq!(of("2001:db8::1", more), of("2001:db8::2", more));
+        assert_ne!(of("2001:db8::1", more), of("2001:db8::8000:0:0:1", more));
     }
 }

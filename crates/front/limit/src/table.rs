@@ -9,6 +9,7 @@
 //! keys holds the mutexes of all their sets, taken in the order of the sets: so the decision is exact although threads
 //! decide at the same time, and there is no deadlock.
 
+use std::hash::{Hash, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -79,12 +80,14 @@ impl Table {
         self.sets.get_or_init(make)
     }
 
-    /// The key of `subject`, such as a client's address, for a limit.
+    /// The key of `subject`, such as a client's network, for a limit.
     #[must_use]
     #[inline]
-    pub fn key(&self, limit: u16, subject: &[u8]) -> u64 {
+    pub fn key(&self, limit: u16, subject: &(impl Hash + ?Sized)) -> u64 {
         let (first, second) = self.seed;
-        SipHasher13::new_with_keys(first ^ u64::from(limit), second).hash(subject)
+        let mut hasher = SipHasher13::new_with_keys(first ^ u64::from(limit), second);
+        subject.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Judges a request by all limits at `now`. If no enforced limit refuses it, each limit that lets it pass is

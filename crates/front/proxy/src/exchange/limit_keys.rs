@@ -37,30 +37,31 @@ pub(crate) enum LimitSubject {
     Everyone,
 }
 
-/// The limits of the listener, then those of the route, each once.
+/// Adds the limits of the listener to `keys`, then those of the route, each once. The list is the caller's, because it is
+/// large to move.
 #[inline]
-pub(crate) fn of_request<'s>(
+pub(crate) fn add<'s>(
+    keys: &mut LimitKeys<'s>,
     grounds: &Grounds<'s>,
     sender: &Sender,
     route: Option<&'s Route>,
     head: &RequestHead,
-) -> LimitKeys<'s> {
-    match grounds.site.limits.as_deref() {
-        None => LimitKeys::new(),
-        Some(limits) => limited(limits, grounds, sender, route, head),
+) {
+    if let Some(limits) = grounds.site.limits.as_deref() {
+        add_of(limits, keys, grounds, sender, route, head);
     }
 }
 
-/// Lists the limits that apply, each with what it is asked. Not inlined, because most sites have no limits.
+/// Does the work of [`add`]. Not inlined, because most sites have no limits.
 #[inline(never)]
-fn limited<'s>(
+fn add_of<'s>(
     limits: &'s SiteLimits,
+    keys: &mut LimitKeys<'s>,
     grounds: &Grounds<'s>,
     sender: &Sender,
     route: Option<&'s Route>,
     head: &RequestHead,
-) -> LimitKeys<'s> {
-    let mut keys = LimitKeys::new();
+) {
     let of_route = route.map_or(&[][..], |route| &route.limits);
     let of_listener = if limits.has_listeners() {
         let listener = grounds.site.listener(grounds.listener);
@@ -68,32 +69,35 @@ fn limited<'s>(
     } else {
         &[]
     };
-    let client = sender.identity.ip;
-    // A limit that both name is asked once.
-    let further = of_route.iter().filter(|index| !of_listener.contains(index));
-    for &index in of_listener.iter().chain(further) {
+    let mut add = |index: usize| {
         let limit = limits.at(index);
-        if !concerns(&limit.config, head, client) {
-            continue;
+        if concerns(&limit.config, head, sender.identity.ip) {
+            let asked = subject(&limit.config, sender, head).map(|subject| {
+                let ask = Ask {
+                    limit: limit.number,
+                    key: subject.key(limits, limit),
+                    enforced: limit.config.enforce,
+                };
+                (ask, subject)
+            });
+            keys.push(LimitKey { limit, asked });
         }
-        let subject = subject(&limit.config, sender, head);
-        let asked = subject.map(|subject| {
-            let ask = Ask {
-                limit: limit.number,
-                key: subject.key(limits, limit),
-                enforced: limit.config.enforce,
-            };
-            (ask, subject)
-        });
-        keys.push(LimitKey { limit, asked });
+    };
+    of_listener.iter().for_each(|index| add(*index));
+    for index in of_route {
+        // A limit that both name is asked once.
+        if !of_listener.contains(index) {
+            add(*index);
+        }
     }
-    keys
 }
 
 /// Whether a limit applies to a request: it has one of the limit's methods, and its client is not in `except`.
 fn concerns(limit: &LimitConfig, head: &RequestHead, client: IpAddr) -> bool {
-    let method = tunnel_request::method_for_routes(head);
-    let is_method = limit.methods.is_empty() || limit.methods.contains(method);
+    let is_method = limit.methods.is_empty()
+        || limit
+            .methods
+            .contains(tunnel_request::method_for_routes(head));
     is_method && !is_trusted(&limit.except, client)
 }
 
@@ -130,13 +134,13 @@ fn is_anonymous(peer: &Peer, client: IpAddr) -> bool {
 }
 
 impl LimitSubject {
-    /// The key for a limit. The bytes of a network begin with a control character, which no field's value has.
+    /// The key for a limit.
     #[inline]
     pub(crate) fn key(&self, limits: &SiteLimits, limit: &SiteLimit) -> u64 {
         match self {
-            Self::Network(network) => limits.key(limit, &network.to_bytes()),
+            Self::Network(network) => limits.key(limit, network),
             Self::Text(text) => limits.key(limit, text),
-            Self::Everyone => limits.key(limit, b""),
+            Self::Everyone => limits.key(limit, &()),
         }
     }
 

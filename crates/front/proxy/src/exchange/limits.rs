@@ -66,10 +66,29 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
         exchange.scene.deadline.instant()
     };
     let outcome = limits.take(&asks, now);
+    let is_settled = |key: &LimitKey<'_>| key.asked.is_some() && key.limit.is_settled_by_pass;
+    if outcome.passes() && keys.iter().all(is_settled) {
+        for key in keys {
+            limits.count(worker.index(), key.limit, LimitResult::Passed);
+        }
+        return None;
+    }
+    settle(exchange, limits, keys, &outcome)
+}
+
+/// Counts and notes what each limit said of a request. Returns the answer if one of them refuses it.
+#[inline(never)]
+fn settle<'a>(
+    exchange: &mut Exchange<'a>,
+    limits: &'a SiteLimits,
+    keys: &[LimitKey<'_>],
+    outcome: &Outcome,
+) -> Option<OwnAnswer> {
+    let worker = exchange.scene.worker;
     let mut refusing = None;
     let mut fields: Option<LimitFields> = None;
     let mut flights: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();
-    for asked in asked_limits(keys, &outcome) {
+    for asked in asked_limits(keys, outcome) {
         let result = asked.result();
         limits.count(worker.index(), asked.limit, result);
         if result != LimitResult::Passed {

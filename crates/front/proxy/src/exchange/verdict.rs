@@ -32,7 +32,7 @@ use crate::exchange::fields::forwarded::{self, Sender};
 use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
 use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
-use crate::exchange::limit_keys::{self, LimitKey};
+use crate::exchange::limit_keys::{self, LimitKey, LimitKeys};
 use crate::exchange::outgoing::{Outgoing, RequestPurpose};
 use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
@@ -394,7 +394,8 @@ impl<'s> Case<'_, 's> {
         head: &RequestHead,
         ask: AskLimits<'_, 's>,
     ) -> Option<OwnAnswer> {
-        let keys = limit_keys::of_request(self.grounds, self.sender, route, head);
+        let mut keys = LimitKeys::new();
+        limit_keys::add(&mut keys, self.grounds, self.sender, route, head);
         if keys.is_empty() { None } else { ask(&keys) }
     }
 

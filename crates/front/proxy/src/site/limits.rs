@@ -4,7 +4,7 @@
 //! as its name stays and `limit_memory` does not change. A site without limits has no table, and its requests pay
 //! nothing.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::mem::discriminant;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,6 +40,9 @@ pub(crate) struct SiteLimit {
     pub(crate) number: u16,
     /// Whether it must be asked by an exact clock, since the coarse one would refuse requests that come at just the rate.
     pub(crate) is_exact: bool,
+    /// Whether a request that passes is only to be counted: it frees nothing later, and its client is told nothing. A
+    /// limit that is not enforced may say that a request does not pass which does.
+    pub(crate) is_settled_by_pass: bool,
     counts: Arc<PerWorker<LimitCounts>>,
 }
 
@@ -138,6 +141,9 @@ impl SiteLimits {
         let limit = |limit: &LimitConfig| SiteLimit {
             number: 0,
             is_exact: !limit.quota.bears_lateness(LATENESS_MAX),
+            is_settled_by_pass: limit.enforce
+                && !limit.fields
+                && matches!(limit.quota, Quota::Rate { .. }),
             config: Arc::new(limit.clone()),
             counts: Arc::new(PerWorker::new(workers, |_| LimitCounts::default())),
         };
@@ -174,7 +180,7 @@ impl SiteLimits {
         let network = Network::new(client, CONNECTION_PREFIX);
         let ask = Ask {
             limit: *number,
-            key: self.ledger.table.key(*number, &network.to_bytes()),
+            key: self.ledger.table.key(*number, &network),
             enforced: true,
         };
         self.take(&[ask], Instant::now()).passes()
@@ -223,7 +229,7 @@ impl SiteLimits {
     }
 
     /// The key of a subject for a limit.
-    pub(crate) fn key(&self, limit: &SiteLimit, subject: &[u8]) -> u64 {
+    pub(crate) fn key(&self, limit: &SiteLimit, subject: &(impl Hash + ?Sized)) -> u64 {
         self.ledger.table.key(limit.number, subject)
     }
 
