@@ -85,14 +85,18 @@ impl Graph {
             .filter_map(|(id, package)| Some((package.folder.as_deref()?, id.as_str(), package)))
     }
 
-    /// The packages that `id` depends on directly or indirectly, without `id`.
-    pub(crate) fn closure(&self, id: &str) -> BTreeSet<&str> {
+    /// The packages that `id` depends on directly or indirectly, without `id`. The dependencies of packages that are named
+    /// in `ends` are left out.
+    pub(crate) fn closure(&self, id: &str, ends: &[&str]) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             let Some(package) = self.packages.get(id) else {
                 continue;
             };
+            if ends.contains(&package.name.as_str()) {
+                continue;
+            }
             for dependency in &package.normal {
                 if found.insert(dependency.as_str()) {
                     open.push(dependency);
@@ -143,7 +147,7 @@ mod tests {
             ("b", &["c"], &[]),
             ("c", &["b"], &[]),
         ]);
-        assert_eq!(graph.closure("a"), BTreeSet::from(["b", "c"]));
+        assert_eq!(graph.closure("a", &[]), BTreeSet::from(["b", "c"]));
     }
 
     #[test]
@@ -153,7 +157,7 @@ mod tests {
             .members()
             .find(|(folder, ..)| *folder == "xtask")
             .unwrap();
-        let names = graph.closure(id);
+        let names = graph.closure(id, &[]);
         assert!(
             names
                 .iter()

@@ -55,7 +55,7 @@ fn check_arrows(graph: &Graph, folder: &str, package: &Package) -> Vec<Problem> 
 /// Finds the crates of [`WORLD`] that a leaf is built with, also through other crates.
 fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for dependency in graph.closure(id) {
+    for dependency in graph.closure(id, &QUIET) {
         let Some(package) = graph.packages.get(dependency) else {
             continue;
         };
@@ -90,6 +90,9 @@ pub(super) const LEAVES: [&str; 14] = [
 const WORLD: [&str; 8] = [
     "tokio", "mio", "socket2", "polling", "rustix", "nix", "libc", "h2",
 ];
+
+/// Packages whose own dependencies do no I/O in them: `cpufeatures` asks libc for the instructions of some processors.
+const QUIET: [&str; 1] = ["cpufeatures"];
 
 /// Crates on which only tests may depend.
 const TESTS_ONLY: [&str; 1] = ["testkit"];
@@ -164,6 +167,24 @@ mod tests {
                 .any(|text| text.starts_with("balance: is built with tokio")),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_leaf_may_ask_for_the_instructions_of_its_processor() {
+        let sha2 = ("sha2", &["cpufeatures"][..], &[][..]);
+        let cpufeatures = ("cpufeatures", &["libc"][..], &[][..]);
+        let names_libc = |rows: &[_]| {
+            let found = problems(rows);
+            found
+                .iter()
+                .any(|text| text.starts_with("limit: is built with libc"))
+        };
+        assert!(!names_libc(&[("limit", &["sha2"], &[]), sha2, cpufeatures]));
+        assert!(names_libc(&[
+            ("limit", &["sha2", "libc"], &[]),
+            sha2,
+            cpufeatures
+        ]));
     }
 
     #[test]
