@@ -69,7 +69,7 @@ fn check_leaf(graph: &Graph, folder: &str, id: &str) -> Vec<Problem> {
 }
 
 /// The crates without I/O and clock, by folder.
-pub(super) const LEAVES: [&str; 14] = [
+pub(super) const LEAVES: [&str; 15] = [
     "message",
     "ajp",
     "http1",
@@ -79,6 +79,7 @@ pub(super) const LEAVES: [&str; 14] = [
     "balance",
     "cache",
     "coding",
+    "credentials",
     "limit",
     "stats",
     "chart",
@@ -108,6 +109,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "admin-api", may_use: &[] },
     Row { folder: "balance", may_use: &[] },
     Row { folder: "coding", may_use: &[] },
+    Row { folder: "credentials", may_use: &[] },
     Row { folder: "limit", may_use: &[] },
     Row { folder: "stats", may_use: &[] },
     Row { folder: "chart", may_use: &[] },
