@@ -3,7 +3,8 @@
 //! [`Users`] and [`Groups`] are read from the bytes of a file, and all faults are returned at once with their lines.
 //! [`BasicCredentials`] are read from the field `Authorization`. [`Users::candidate`] gives the hash for them, of a user
 //! or in place of one, so that an unknown user costs as much work as a known one. [`Successes`] remembers passwords
-//! that were right. Reading files, threads, random keys and the time are up to the caller: the last two are arguments.
+//! that were right, and [`HashQueue`] says whose hash waits for a thread and whose is refused. Reading files, threads,
+//! random keys and the time are up to the caller: the last two are arguments.
 //!
 //! ```
 //! use catamaran_credentials::{BasicCredentials, Users};
@@ -22,6 +23,7 @@
 mod basic;
 mod groups;
 mod hash;
+mod hash_queue;
 mod lines;
 mod successes;
 mod users;
@@ -29,6 +31,7 @@ mod users;
 pub use basic::{BasicCredentials, BasicFault, RealmFault, challenge};
 pub use groups::Groups;
 pub use hash::HashFault;
+pub use hash_queue::{HashQueue, HashQueueRefusal};
 pub use lines::{FILE_BYTES_MAX, FaultyLine, LineFault};
 pub use successes::{SuccessKey, SuccessMac, Successes};
 pub use users::{Candidate, Users, UsersWarning};
