@@ -250,15 +250,7 @@ impl Files for Disk {
         let mut files = Vec::new();
         // What cannot be read is left out.
         for path in matches.into_iter().flatten().flatten() {
-            if path.is_dir() {
-                let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-                let paths = entries.map(|entry| entry.path());
-                let mut inner: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
-                inner.sort();
-                files.extend(inner);
-            } else {
-                files.push(path);
-            }
+            add_files(path, DEPTH_MAX, &mut files);
         }
         files
     }
@@ -291,3 +283,19 @@ impl Files for Disk {
 
 /// The most bytes of one file.
 const FILE_MAX: u64 = 16 << 20;
+/// Adds a file, or the files in a directory and in those below it, as httpd includes them.
+fn add_files(path: PathBuf, levels: usize, files: &mut Vec<PathBuf>) {
+    if !path.is_dir() {
+        files.push(path);
+    } else if levels > 0 {
+        let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+        let mut inner: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        inner.sort();
+        let inside = inner.into_iter().filter(|it| it.is_file() || it.is_dir());
+        inside.for_each(|it| add_files(it, levels - 1, files));
+    }
+}
+
+/// The most levels of directories that an included one may have; httpd has a limit of 10.
+const DEPTH_MAX: usize = 10;
+

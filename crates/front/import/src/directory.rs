@@ -11,13 +11,14 @@ pub(crate) struct Contents {
     pub(crate) is_hidden: bool,
     /// Whether it contains nothing but the default page of a distribution.
     pub(crate) is_bare: bool,
-    /// Whether it holds a file such as `.htaccess`, which may restrict access to files beside it.
+    /// Whether it holds a file such as `.htaccess`, which may restrict access to files beside it, or of another name that
+    /// was looked for.
     pub(crate) has_guards: bool,
     /// Whether it holds programs that a server runs instead of sending their source.
     pub(crate) has_scripts: bool,
 }
 
-/// Looks through a directory. `guards` are the names of files that may restrict access, such as
+/// Looks through a directory. `guards` are the names of files to look for, such as those that may restrict access:
 /// `.htaccess`.
 pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -> Contents {
     let mut contents = Contents {
@@ -50,6 +51,13 @@ pub(crate) fn contents(files: &dyn Files, directory: &Path, guards: &[String]) -
     contents
 }
 
+/// Whether a directory with these names holds only the error pages that httpd's distributions have at `/error/`.
+pub(crate) fn are_error_pages(names: &[String]) -> bool {
+    let is_page = |name: &&String| name.starts_with("HTTP_") && name.ends_with(".html.var");
+    let is_beside = |name: &String| BESIDE_ERROR_PAGES.contains(&name.as_str());
+    names.iter().any(|it| is_page(&it)) && names.iter().all(|it| is_page(&it) || is_beside(it))
+}
+
 /// Whether a distribution put this file into the default document root: an icon for listings, or a page that has one
 /// of these names and one of these sentences.
 fn is_of_distribution(files: &dyn Files, path: &Path) -> bool {
@@ -79,6 +87,9 @@ const DISTRIBUTION: &[&str] = &[
     "50x.html",
     "index.lighttpd.html",
 ];
+
+/// Names beside a distribution's error pages.
+const BESIDE_ERROR_PAGES: &[&str] = &["contact.html.var", "include", "noindex.html", "README"];
 
 /// Sentences of these pages that are on hardly any other page: of httpd, Debian, Ubuntu, Fedora and nginx.
 const SENTENCES: &[&str] = &[

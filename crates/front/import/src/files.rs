@@ -12,7 +12,7 @@ pub trait Files {
     /// The file cannot be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The files that a shell pattern matches, sorted; a directory stands for the files in it.
+    /// The files that a shell pattern matches, sorted; a directory stands for the files in it and below it.
     fn matching(&self, pattern: &str) -> Vec<PathBuf>;
 
     /// The names in a directory; `None` if it does not exist.

@@ -5,7 +5,10 @@
 //! it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use crate::directory::contents;
+use crate::files::Files;
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::plan::{Action, Fields, Plan, Rule};
@@ -13,7 +16,7 @@ use crate::routes::{Earlier, gives_way, outcome};
 use crate::toml_text::quoted_list;
 
 /// Removes `index` and `fallback` files from rules where another rule decides about the file.
-pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
+pub(crate) fn withdraw(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
     for host in &mut plan.hosts {
         let mut order = Earlier::default();
         for (at, rule) in host.rules.iter().enumerate() {
@@ -26,7 +29,7 @@ pub(crate) fn withdraw(plan: &mut Plan, ledger: &mut Ledger) {
             }
         }
         for (at, unusable) in changes {
-            unusable.remove_from(&mut host.rules[at], ledger);
+            unusable.remove_from(&mut host.rules[at], files, ledger);
         }
     }
 }
@@ -57,7 +60,7 @@ impl UnusableFiles {
 
     /// Removes the files from the rule's keys and reports that. Closes the rule if its upstream would get requests for
     /// a removed index file.
-    fn remove_from(&self, rule: &mut Rule, ledger: &mut Ledger) {
+    fn remove_from(&self, rule: &mut Rule, files: &dyn Files, ledger: &mut Ledger) {
         let mut index = names(rule, "index", INDEX);
         let Action::Serve(serve) = &mut rule.action else {
             return;
@@ -69,7 +72,14 @@ impl UnusableFiles {
                 "{} stands for a directory, and another rule of the source decides about it: `index` is without it here",
                 self.index.join(", ")
             );
-            ledger.say(Weight::Risk, rule.place.clone(), text);
+            let inside = contents(files, Path::new(&serve.source), &self.index);
+            // Nothing is lost if no directory has such a file.
+            let weight = if inside.has_guards || inside.is_hidden {
+                Weight::Risk
+            } else {
+                Weight::Note
+            };
+            ledger.say(weight, rule.place.clone(), text);
         }
         if self.has_fallback {
             serve.keys.remove("fallback");

@@ -121,7 +121,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     parameters::close(&mut plan, &mut ledger);
     route_tests::close(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
-    index_files::withdraw(&mut plan, &mut ledger);
+    index_files::withdraw(&mut plan, files, &mut ledger);
     let mut tomcats = Vec::with_capacity(options.tomcats.len());
     for path in &options.tomcats {
         tomcats.push(tomcat::read(&budget.read(files, path)?)?);

@@ -20,8 +20,12 @@ mod nginx;
 mod planted;
 mod request_tests;
 mod server_guards;
+mod sources;
 mod told;
 mod tomcat;
+
+/// The content by which [`Memory`] has a directory without files.
+const EMPTY_DIRECTORY: &str = "(an empty directory)";
 
 /// Files that exist only in memory.
 #[derive(Default)]
@@ -47,6 +51,13 @@ impl Files for Memory {
     }
 
     fn names(&self, directory: &Path) -> Option<Vec<String>> {
+        if self
+            .0
+            .get(directory)
+            .is_some_and(|it| it == EMPTY_DIRECTORY)
+        {
+            return Some(Vec::new());
+        }
         let below = self
             .0
             .keys()

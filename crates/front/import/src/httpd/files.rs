@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::directive::Directive;
-use crate::directory::{Contents, contents};
+use crate::directory::{Contents, are_error_pages, contents};
 use crate::files::Files;
 use crate::httpd::access::{self, Guards};
 use crate::httpd::expires::Expiry;
@@ -91,9 +91,29 @@ impl<'a> Site<'a> {
             return None;
         }
         let target = target.trim_end_matches('/');
+        let names = self.files.names(Path::new(target)).unwrap_or_default();
+        if are_error_pages(&names) {
+            let text = "it holds only the error pages of the distribution, and the front has pages of its own";
+            ledger.dropped(directive.id, text);
+            let sections = self.all().filter(|it| it.name == "directory");
+            for section in sections.filter(|it| plain(it.word(0)).as_deref() == Some(target)) {
+                let all = [section].into_iter().chain(section.inside());
+                all.for_each(|it| ledger.dropped_if_open(it.id, text));
+            }
+            return None;
+        }
         let inside = contents(self.files, Path::new(target), &self.htaccess_names());
         let rewrite = Some("/".to_owned());
         self.directory(directive.id, target, inside, rewrite, ledger)
+    }
+
+    /// Whether the directory of a `ScriptAlias` is there and empty. httpd appends the rest of a path to the text of the
+    /// directory, so this says something of all paths only if both end with a slash, or neither does.
+    pub(crate) fn has_no_programs(&self, directive: &Directive) -> bool {
+        let (path, target) = (directive.word(0), directive.word(1));
+        let are_alike = path.ends_with('/') == target.ends_with('/');
+        let names = self.files.names(Path::new(target));
+        target.starts_with('/') && are_alike && names.is_some_and(|it| it.is_empty())
     }
 
     /// The directory at a path on the source's machine, if the front can serve it with all its settings; else reports

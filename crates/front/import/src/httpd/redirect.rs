@@ -54,6 +54,11 @@ pub(crate) fn aliases(
                     None => rules.push(rule),
                 }
             }
+            "scriptalias" if site.has_no_programs(directive) => {
+                rules.push(Rule::new(Some(place), prefix(path), Action::Answer(404)));
+                let text = "its directory is empty: its paths are answered 404, as there";
+                ledger.dropped(directive.id, text);
+            }
             "scriptalias" | "wsgiscriptalias" => {
                 rules.push(closed(prefix(path)));
                 ledger.unmapped(directive.id, "the old server runs these programs");

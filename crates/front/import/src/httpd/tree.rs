@@ -160,7 +160,7 @@ impl Expansion<'_> {
         let paths = self.paths(pattern, text);
         if paths.is_empty() {
             self.modules.miss_file();
-            let is_known_to_be_empty = is_optional && self.has_directory(pattern, text);
+            let is_known_to_be_empty = self.is_empty_there(pattern, is_optional, text);
             let is_harmless = HARMLESS.iter().any(|ending| pattern.ends_with(ending));
             if !is_known_to_be_empty && !is_harmless {
                 found.push(Directive::missing(pattern, id, self.ledger));
@@ -187,15 +187,20 @@ impl Expansion<'_> {
         Vec::new()
     }
 
-    /// Whether the directory of a pattern exists here. If not, it is unknown which files the source has there.
-    fn has_directory(&self, pattern: &str, text: &Text) -> bool {
-        self.rooted(pattern, text).iter().any(|path| {
-            let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?', '[']);
-            match path.ancestors().skip(1).find(is_plain) {
-                Some(directory) => self.files.names(directory).is_some(),
-                None => false,
-            }
-        })
+    /// Whether it is known that an `Include` that names no file here names none there either: its directory exists, and
+    /// it is optional, names a directory that is empty, or a pattern that fits none of the names.
+    fn is_empty_there(&self, pattern: &str, is_optional: bool, text: &Text) -> bool {
+        let Some(path) = self.rooted(pattern, text).into_iter().next() else {
+            return false;
+        };
+        if let Some(names) = self.files.names(&path) {
+            return names.is_empty();
+        }
+        let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?', '[']);
+        let directory = path.ancestors().skip(1).find(is_plain);
+        // httpd has other patterns than the importer looks for.
+        let is_wild = pattern.contains(['*', '?']) && !pattern.contains(['[', '{', '\\']);
+        (is_optional || is_wild) && directory.is_some_and(|it| self.files.names(it).is_some())
     }
 
     /// The paths that a relative path in a directive may mean: below the server's root, or next to the file.

@@ -1,0 +1,79 @@
+//! What the source's machine has, and idioms of whole files: each is converted, or closed where its neighbour is not the
+//! same.
+
+use super::*;
+
+/// The routes of a server of httpd that has these lines, and how many risks there are.
+fn of_httpd(lines: &str, files: &[(&str, &str)]) -> (Vec<String>, usize) {
+    let conf =
+        format!("Listen 80\nServerRoot /etc/httpd\n{lines}\nProxyPass /app ajp://t:8009/app\n");
+    let files: Vec<(&str, &str)> = [("/etc/httpd/c.conf", conf.as_str())]
+        .into_iter()
+        .chain(files.iter().copied())
+        .collect();
+    let import = converted(&files, None);
+    (routes(&import), import.risks())
+}
+
+#[test]
+fn an_empty_directory_of_programs_needs_no_decision() {
+    let empty = ("/srv/cgi-bin", EMPTY_DIRECTORY);
+    let program = ("/srv/cgi-bin/a", "");
+    for (alias, file, status) in [
+        ("ScriptAlias /cgi-bin/ /srv/cgi-bin/", empty, 404),
+        ("ScriptAlias /cgi-bin /srv/cgi-bin", empty, 404),
+        // These would be the programs `/srv/cgi-bin…`.
+        ("ScriptAlias /cgi-bin/ /srv/cgi-bin", empty, 403),
+        ("ScriptAlias /cgi-bin/ srv/cgi-bin/", empty, 403),
+        ("ScriptAlias /cgi-bin/ /srv/cgi-bin/", program, 403),
+        ("ScriptAlias /cgi-bin/ /srv/absent/", empty, 403),
+        ("WSGIScriptAlias /cgi-bin/ /srv/cgi-bin/", empty, 403),
+    ] {
+        let (routes, risks) = of_httpd(alias, &[file]);
+        let expected = format!("path = \"/cgi-bin\"; status = {status}");
+        assert!(routes.contains(&expected), "{alias} {routes:#?}");
+        assert_eq!(risks == 0, status == 404, "{alias}");
+    }
+}
+
+#[test]
+fn an_include_of_an_empty_directory_is_known_to_add_nothing() {
+    let empty = ("/etc/httpd/conf.d", EMPTY_DIRECTORY);
+    let other = ("/etc/httpd/conf.d/README", "");
+    for (include, file, is_open) in [
+        ("Include conf.d/*.conf", other, true),
+        ("Include conf.d/*.conf", empty, true),
+        ("Include conf.d/", empty, true),
+        ("IncludeOptional conf.d/x.conf", other, true),
+        ("Include conf.d/x.conf", other, false),
+        ("Include conf.d/[a-z]*.conf", other, false),
+        ("Include absent.d/*.conf", other, false),
+        // The directory has another one, which is not read here.
+        ("Include conf.d", ("/etc/httpd/conf.d/in/a.conf", ""), false),
+    ] {
+        let (routes, risks) = of_httpd(include, &[file]);
+        assert_eq!(risks == 0, is_open, "{include}");
+        let is_passed_on = routes.iter().any(|it| it.contains("upstream"));
+        assert_eq!(is_passed_on, is_open, "{include} {routes:#?}");
+    }
+}
+
+#[test]
+fn error_pages_of_the_distribution_are_not_served() {
+    let alias = "Alias /error/ /srv/error/\n<Directory /srv/error>\nAllowOverride None\nRequire all granted\n\
+                 AddHandler type-map var\nAddOutputFilter Includes html\n</Directory>";
+    let of_distribution = ["HTTP_NOT_FOUND.html.var", "include/top.html", "README"];
+    let path = |name: &str| format!("/srv/error/{name}");
+    for (further, risks) in [(None, false), (Some("shop.html.var"), true)] {
+        let names: Vec<String> = of_distribution
+            .into_iter()
+            .chain(further)
+            .map(path)
+            .collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "")).collect();
+        let (routes, found) = of_httpd(alias, &files);
+        let closed = "path = \"/error\"; status = 403".to_owned();
+        assert!(routes.contains(&closed), "{further:?} {routes:#?}");
+        assert_eq!(found > 0, risks, "{further:?}");
+    }
+}
