@@ -10,7 +10,7 @@ use crate::common_settings::REPLACE_ERRORS;
 use crate::files::Text;
 use crate::index::below;
 use crate::ledger::{Id, Ledger, Place, Weight};
-use crate::matcher::Matcher;
+use crate::matcher::{Common, Matcher};
 use crate::mod_jk::workers::{Kind, Workers, duration, number};
 use crate::plan::{Access, Action, Plan, Rule, first_match, split};
 use crate::read::properties;
@@ -137,15 +137,43 @@ pub(crate) fn rules(
         let rule = rule(mount, &mut upstreams, workers, plan, ledger);
         mount_rules.push((mount, vec![rule]));
     }
+    // Paths that no mount gets whatever its pattern is.
+    let mut rules: Vec<Rule> = Vec::new();
     for exclusion in last_ones(mounts, true, ledger) {
-        exclude(exclusion, &mut mount_rules, ledger);
+        match of_all_mounts(exclusion, &mount_rules, ledger) {
+            Some(rule) => rules.push(rule),
+            None => exclude(exclusion, &mut mount_rules, ledger),
+        }
     }
-    let mut rules: Vec<Rule> = mount_rules
-        .into_iter()
-        .flat_map(|(_, rules)| rules)
-        .collect();
+    rules.extend(mount_rules.into_iter().flat_map(|(_, rules)| rules));
     join_prefixes(&mut rules, ledger);
     rules
+}
+
+/// The rule that leaves the paths of an exclusion to httpd before any mount is asked; `None` if some of them may belong
+/// to another worker, or if they can be divided from those of each mount.
+fn of_all_mounts(
+    exclusion: &Mount,
+    mount_rules: &[(&Mount, Vec<Rule>)],
+    ledger: &mut Ledger,
+) -> Option<Rule> {
+    let matcher = Matcher::pattern(&exclusion.pattern);
+    let mut is_crossed = false;
+    for (mount, rules) in mount_rules {
+        let is_own = exclusion.worker == "*" || mount.worker == exclusion.worker;
+        for rule in rules {
+            if !is_own && rule.matcher.overlaps(&matcher) {
+                return None;
+            }
+            is_crossed |= rule.matcher.common(&matcher) == Common::Unsaid;
+        }
+    }
+    if !is_crossed {
+        return None;
+    }
+    ledger.mapped(exclusion.id);
+    let place = ledger.place(exclusion.id);
+    Some(Rule::new(Some(place), matcher, Action::Files))
 }
 
 /// Applies an exclusion (`!/path` or `JkUnMount`) to the rules of the worker's mounts. A rule whose paths no pattern

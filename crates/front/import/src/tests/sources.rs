@@ -77,3 +77,30 @@ fn error_pages_of_the_distribution_are_not_served() {
         assert_eq!(found > 0, risks, "{further:?}");
     }
 }
+
+#[test]
+fn what_no_mount_gets_is_left_before_all_mounts() {
+    const WORKERS: &str = "worker.list=a,b\nworker.a.type=ajp13\nworker.a.host=a\nworker.b.type=ajp13\nworker.b.host=b\n";
+    let of = |map: &str| {
+        let import = converted(&[("w.properties", WORKERS), ("u.properties", map)], None);
+        (routes(&import).join("\n"), import.risks())
+    };
+    let (open, risks) = of("/*.cfm/*=a\n/*.cfm=a\n!/CFIDE/*=a\n");
+    assert_eq!(risks, 0, "{open}");
+    assert!(open.contains("path = \"/CFIDE\"; status = 404"), "{open}");
+    let excludes =
+        |it: &&str| it.contains("upstream = \"a\"") && it.contains("exclude = \"/CFIDE\"");
+    assert!(open.lines().any(|it| excludes(&it)), "{open}");
+    let every = open.lines().filter(|it| it.contains("upstream"));
+    assert!(
+        every
+            .clone()
+            .all(|it| excludes(&it) || it.contains("suffix")),
+        "{open}"
+    );
+    // Another worker may have some of these paths.
+    let (crossed, risks) = of("/*.cfm/*=a\n/*/x*=b\n!/CFIDE/*=a\n");
+    assert_eq!(risks, 1, "{crossed}");
+    let of_a = crossed.lines().filter(|it| it.contains("upstream = \"a\""));
+    assert_eq!(of_a.count(), 0, "{crossed}");
+}
