@@ -38,8 +38,8 @@ impl Directive {
     /// which it is included is closed.
     pub(crate) fn missing(pattern: &str, id: Id, ledger: &mut Ledger) -> Self {
         let text = format!(
-            "`{pattern}` names no file that is there; name its root by --root. It may have guards, so the \
-             requests that it may be about are closed"
+            "no file on this machine matches `{pattern}` (--root says below which directory the source's files are). It \
+             may restrict access, so all requests that it may be about are closed"
         );
         ledger.risk(id, text);
         Self {

@@ -77,17 +77,17 @@ impl PlaceUse {
     /// Why a directive of this name that was not converted closes the place; `None` if the place can stay open.
     fn closing_reason(self, server: &str, name: &str) -> Option<String> {
         let Some(answer) = foreign_answer(server, name) else {
-            return Some("is not known here and may be a guard".to_owned());
+            return Some("is unknown to the importer and may restrict access".to_owned());
         };
         let Some(nature) = answer.nature else {
             return Some("is no directive".to_owned());
         };
         let any_use = self.serves || self.forwards || self.leaves;
         let effect = match nature {
-            Nature::Access => "says who may do what",
+            Nature::Access => "restricts access",
             Nature::Content { of_files: true } if self.serves => "changes how files are sent",
-            Nature::Content { of_files: false } if any_use => "changes what is answered",
-            Nature::Identity if self.forwards => "says what the application believes",
+            Nature::Content { of_files: false } if any_use => "changes responses",
+            Nature::Identity if self.forwards => "sets what applications are told",
             Nature::Transport if self.forwards && !answer.is_needless => {
                 "says how backends are reached and verified"
             }
@@ -97,7 +97,7 @@ impl PlaceUse {
             }
         };
         Some(format!(
-            "{effect}, and was not converted; here: {}",
+            "{effect}, and was not converted; in the front: {}",
             answer.text
         ))
     }

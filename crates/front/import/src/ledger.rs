@@ -458,7 +458,7 @@ impl Ledger {
         match catamaran_config::foreign_answer(server, &name) {
             Some(answer) if answer.is_needless => self.dropped(id, answer.text),
             Some(answer) => {
-                let text = format!("`{name}` was not converted; here: {}", answer.text);
+                let text = format!("`{name}` was not converted; in the front: {}", answer.text);
                 self.risk(id, text);
             }
             None => self.risk(id, format!("`{name}` is not known and was not converted")),

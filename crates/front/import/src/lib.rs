@@ -235,7 +235,7 @@ fn close_bare_texts(plan: &mut Plan, ledger: &mut Ledger) {
         let of_success = settings.success_fields.names();
         let mut names = settings.response_fields.names().chain(of_success);
         if names.any(|name| is_of_body(name) && !can_be_lost(name)) {
-            let text = "the front sends this text without the fields that guard it: it is closed";
+            let text = "the front would send this text without the fields `Content-…` that are set for it: it is closed";
             ledger.say(Weight::Risk, rule.place.clone(), text);
             rule.action = Action::Closed;
         }

@@ -601,8 +601,8 @@ impl Plan {
             let Some(&first) = ids.first() else { continue };
             let place = ledger.place(first).clone();
             for id in ids {
-                let text = "routes have no such host: the front answers hosts that the source does not name with \
-                            403 here. Name each host";
+                let text = "a route cannot have such a host name: write out each name that clients use. Until then \
+                            hosts that no virtual host names are answered 403 on this listener";
                 ledger.unmapped(id, text);
             }
             for host in &mut self.hosts {

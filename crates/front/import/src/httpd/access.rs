@@ -454,7 +454,10 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
             }
         }
         _ => {
-            ledger.unmapped(directive.id, "the front cannot ask this of clients");
+            ledger.unmapped(
+                directive.id,
+                "the front cannot check whether a client meets this",
+            );
             Access::Unsaid
         }
     };

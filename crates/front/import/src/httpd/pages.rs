@@ -139,6 +139,6 @@ fn page_path(url_path: &str, site: Site<'_>, rules: &[Rule]) -> Result<String, S
             let root = root.ok_or("no directory has its page")?;
             Ok(format!("{}{url_path}", root.word(0).trim_end_matches('/')))
         }
-        Some(_) => Err("its page is not one of the files of this server".to_owned()),
+        Some(_) => Err("its page is not among the files that this server serves".to_owned()),
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn aliases(
             }
             "scriptalias" | "wsgiscriptalias" => {
                 rules.push(closed(prefix(path)));
-                ledger.unmapped(directive.id, "the old server runs these programs");
+                ledger.unmapped(directive.id, "the front runs no programs (CGI, WSGI)");
             }
             "aliasmatch" | "scriptaliasmatch" | "wsgiscriptaliasmatch" => {
                 let set = expressions::paths(path, false);
@@ -660,8 +660,7 @@ fn pass(
     let flags = flags(directive);
     let ends_list = has_flag(&flags, "L") || has_flag(&flags, "END");
     if flags.contains("E=") {
-        let text =
-            "the variable that it sets by `E=` has no value here, for logs and applications alike";
+        let text = "the front has no variables: what it sets by `E=` stays empty in logs and for applications";
         ledger.lost(directive.id, text);
     }
     for it in conditions.iter().chain([&directive]) {

@@ -65,7 +65,7 @@ impl TunnelRule {
             } else {
                 ledger.lost(
                     id,
-                    "WebSocket is passed on only where all else goes to the same backend",
+                    "it sends only WebSocket to this backend, but all requests of a route go to one upstream",
                 );
             }
         }

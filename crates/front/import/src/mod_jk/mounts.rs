@@ -205,7 +205,7 @@ fn exclude(exclusion: &Mount, mount_rules: &mut [(&Mount, Vec<Rule>)], ledger: &
     if is_any_closed {
         ledger.unmapped(
             exclusion.id,
-            "patterns cannot separate its paths from those of a mount",
+            "no route can have the paths of a mount without those that it excludes: the mount is closed",
         );
     } else {
         ledger.mapped(exclusion.id);

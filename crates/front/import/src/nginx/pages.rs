@@ -73,7 +73,10 @@ impl Pages {
         ledger: &mut Ledger,
     ) -> Result<String, String> {
         if codes.iter().any(|it| it.starts_with('=')) {
-            return Err("another status is sent with its page, which was not converted".to_owned());
+            return Err(
+                "it changes the status of responses (`=CODE`), which the front does not do"
+                    .to_owned(),
+            );
         }
         if !uri.starts_with('/') || uri.contains(['$', '?', '#', '%']) {
             return Err(

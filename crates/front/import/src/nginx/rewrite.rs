@@ -177,8 +177,7 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
 
 /// Reports an `if` that only sets variables. That decides nothing by itself; the directive that uses one is judged.
 pub(super) fn lose_sets(directive: &Directive, ledger: &mut Ledger) {
-    let text =
-        "the variable that it sets is empty here: what uses it is decided about where it stands";
+    let text = "the importer does not know the values of the variable that it sets: each directive that uses it is reported on its own line";
     ledger.lost(directive.id, text);
     part_all(directive.inside(), directive.id, ledger);
 }

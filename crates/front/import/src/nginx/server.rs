@@ -795,5 +795,5 @@ const NO_EXPRESSION: &str = "its expression has a part that routes do not have, 
     possessive repetition";
 
 /// The risk for rules that test the scheme that a proxy before the source reports.
-const PROXY_BEFORE: &str = "a proxy before this server says how clients came: name its address in `trusted_proxies` of \
-    [server], or what it says is not believed";
+const PROXY_BEFORE: &str = "it uses what a proxy before this server says of the scheme (X-Forwarded-Proto): name that \
+    proxy's address in `trusted_proxies` of [server], or the front ignores what it says";
