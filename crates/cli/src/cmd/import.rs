@@ -36,6 +36,10 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "NAME")]
     vhost: Vec<String>,
 
+    /// nginx's prefix, which a relative `root` or `alias` starts from; `nginx -V` shows it
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+
     /// The old server at its new address, which gets what cannot be converted
     #[arg(long, value_name = "URL")]
     keep: Option<String>,
@@ -144,6 +148,7 @@ fn options(args: &ImportArgs) -> Options {
             .iter()
             .map(|name| name.to_ascii_lowercase())
             .collect(),
+        prefix: args.prefix.clone(),
         keep: args.keep.clone(),
         tomcats: args.tomcat.clone(),
         listens: args.listen.clone(),

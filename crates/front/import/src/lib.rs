@@ -74,6 +74,8 @@ pub struct Options {
     pub defines: Vec<(String, String)>,
     /// Names of the virtual hosts to convert; empty: all of them.
     pub vhosts: Vec<String>,
+    /// nginx's prefix, to which its `root` and `alias` may be relative; `None`: not known.
+    pub prefix: Option<PathBuf>,
     /// The URL of the old server, which gets what cannot be converted; `None`: such requests are answered 403.
     pub keep: Option<String>,
     /// The `server.xml` files of the Tomcats behind the source; their connectors' settings are applied to
@@ -156,6 +158,8 @@ impl SourceReader<'_> {
             budget: self.budget,
             defines: &self.options.defines,
             beside: main_directory.map(Path::to_path_buf).unwrap_or_default(),
+            main_directory: None,
+            prefix: self.options.prefix.as_deref(),
             depth: 0,
         };
         let mut directives = Vec::new();

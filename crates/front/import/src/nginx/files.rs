@@ -101,9 +101,9 @@ fn served(
     let fits = !is_alias || path.ends_with('/') == root.word(0).ends_with('/');
     let fault = match directory {
         _ if directory.contains('$') => Some("their path contains variables"),
-        _ if !directory.starts_with('/') => {
-            Some("their path is relative to nginx's prefix; write it absolutely")
-        }
+        _ if !directory.starts_with('/') => Some(
+            "their path is relative to nginx's prefix: give it by --prefix (`nginx -V` shows it), or write the path absolutely",
+        ),
         _ if !fits => Some("one of location and `alias` ends with a slash"),
         _ => None,
     };

@@ -406,7 +406,7 @@ impl Listens<'_> {
                 let fault = if path.starts_with('/') {
                     format!("cannot be read: {error}")
                 } else {
-                    "is relative to nginx's prefix; write it absolutely".to_owned()
+                    "is relative to the directory of nginx.conf: give that file by its absolute path, or write this one absolutely".to_owned()
                 };
                 let text =
                     format!("`{path}` {fault}; until then the listener is kept from the network");

@@ -18,6 +18,10 @@ pub(crate) struct Expansion<'a> {
     pub(crate) defines: &'a [(String, String)],
     /// The directory of the main file, for relative `include`s.
     pub(crate) beside: PathBuf,
+    /// The directory of nginx's own main file, to which the names of certificates are relative; `None`: not known.
+    pub(crate) main_directory: Option<PathBuf>,
+    /// nginx's prefix, to which directories of files are relative; `None`: not known.
+    pub(crate) prefix: Option<&'a Path>,
     pub(crate) depth: usize,
 }
 
@@ -25,6 +29,9 @@ impl Expansion<'_> {
     /// Parses a file, and returns its directives with those of included files.
     pub(crate) fn file(&mut self, text: &Text) -> Result<Vec<Directive>, ImportError> {
         let nodes = self.parsed(text)?;
+        if self.depth == 0 && nodes.iter().any(|it| it.name == "http") {
+            self.main_directory = text.path.parent().map(Path::to_path_buf);
+        }
         let mut found = Vec::new();
         self.nodes(nodes, text, &mut found)?;
         Ok(found)
@@ -114,6 +121,7 @@ impl Expansion<'_> {
                 }
                 None => None,
             };
+            self.make_absolute(&node.name, &mut words);
             found.push(Directive {
                 id,
                 name: node.name,
@@ -122,6 +130,23 @@ impl Expansion<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Makes a relative path absolute that a directive names in its first word, if it is known what it is relative to.
+    fn make_absolute(&self, name: &str, words: &mut [String]) {
+        let base = match name {
+            "root" | "alias" => self.prefix,
+            _ if BESIDE_MAIN_FILE.contains(&name) => self.main_directory.as_deref(),
+            _ => None,
+        };
+        let base = base.filter(|it| it.is_absolute());
+        let (Some(base), Some(path)) = (base, words.first_mut()) else {
+            return;
+        };
+        let is_path = !path.is_empty() && !path.starts_with(['/', '$']) && !path.contains(':');
+        if is_path {
+            *path = base.join(&*path).to_string_lossy().into_owned();
+        }
     }
 
     /// The directives of the files that an `include` names.
@@ -268,6 +293,23 @@ const HARMLESS: &[&str] = &[
 /// Debian's `proxy_params`, used if the file does not exist.
 const PROXY_PARAMS: &str = "proxy_set_header Host $http_host;\nproxy_set_header X-Real-IP $remote_addr;\n\
     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\nproxy_set_header X-Forwarded-Proto $scheme;\n";
+
+/// Directives whose files are relative to the directory of the main file (`ngx_conf_full_name` with `conf_prefix`).
+const BESIDE_MAIN_FILE: [&str; 13] = [
+    "auth_basic_user_file",
+    "proxy_ssl_certificate",
+    "proxy_ssl_certificate_key",
+    "proxy_ssl_crl",
+    "proxy_ssl_password_file",
+    "proxy_ssl_trusted_certificate",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_client_certificate",
+    "ssl_crl",
+    "ssl_password_file",
+    "ssl_stapling_file",
+    "ssl_trusted_certificate",
+];
 
 const DEPTH_MAX: usize = 20;
 

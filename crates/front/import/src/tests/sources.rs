@@ -104,3 +104,46 @@ fn what_no_mount_gets_is_left_before_all_mounts() {
     let of_a = crossed.lines().filter(|it| it.contains("upstream = \"a\""));
     assert_eq!(of_a.count(), 0, "{crossed}");
 }
+
+/// The text of an import of nginx's files, the first of which is the main one, and its risks.
+fn of_nginx(texts: &[(&str, &str)], prefix: Option<&str>) -> (String, usize) {
+    let files = texts
+        .iter()
+        .map(|(name, text)| (PathBuf::from(name), (*text).to_owned()));
+    let options = Options {
+        files: vec![PathBuf::from(texts[0].0)],
+        kind: Some(Kind::Nginx),
+        prefix: prefix.map(PathBuf::from),
+        ..Options::default()
+    };
+    let import = import(&Memory(files.collect()), &options).unwrap();
+    (import.text.clone(), import.risks())
+}
+
+#[test]
+fn relative_paths_of_nginx_are_those_of_its_main_file_and_of_its_prefix() {
+    let server = "server { listen 443 ssl; ssl_certificate c.pem; ssl_certificate_key c.key; location / { root html; } }";
+    let whole = format!("events {{ }} http {{ {server} }}");
+    let files = |main: &'static str, text: &'static str| {
+        [
+            (main, text),
+            ("/etc/nginx/c.pem", ""),
+            ("/etc/nginx/c.key", ""),
+            ("/opt/nginx/html/a.css", ""),
+            ("/etc/nginx/html/secret.css", ""),
+        ]
+    };
+    let whole: &'static str = whole.leak();
+    let (text, _) = of_nginx(&files("/etc/nginx/nginx.conf", whole), Some("/opt/nginx"));
+    assert!(text.contains("chain = \"/etc/nginx/c.pem\""), "{text}");
+    assert!(text.contains("files = \"/opt/nginx/html\""), "{text}");
+    // Without the prefix it is not known which directory this is.
+    let (text, risks) = of_nginx(&files("/etc/nginx/nginx.conf", whole), None);
+    assert!(!text.contains("files = ") && risks > 0, "{text}");
+    // A file of a server alone does not tell where nginx's main file is.
+    let (text, risks) = of_nginx(&files("/etc/nginx/a.conf", server), Some("/opt/nginx"));
+    assert!(
+        !text.contains("chain = \"/etc/nginx/c.pem\"") && risks > 0,
+        "{text}"
+    );
+}
