@@ -114,9 +114,10 @@ pub(crate) fn template(text: &str, expression: Option<&Expression>) -> Option<St
     if let Some(base) = to.strip_suffix(PATH_QUERY) {
         to = format!("{}{PATH_QUERY}", base.trim_end_matches('/'));
     }
-    // The front accepts this placeholder only at the end.
+    // The front accepts this placeholder only at the end; its two parts may stand anywhere.
     if to.matches(PATH_QUERY).count() > usize::from(to.ends_with(PATH_QUERY)) {
-        return None;
+        to = to.replace(&format!("/{PATH_QUERY}"), PATH_QUERY);
+        to = to.replace(PATH_QUERY, "{path}{search}");
     }
     let schemes = ["http://", "https://", "{scheme}://"];
     let behind_scheme = schemes.iter().find_map(|it| to.strip_prefix(it));

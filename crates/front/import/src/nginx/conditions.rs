@@ -91,6 +91,15 @@ impl Conditions {
                 read.is_strange = true;
             }
         }
+        if read.has_path_below_guards() {
+            // The other conditions would have to be asked first.
+            for directive in inner.iter().filter(|it| it.name == "if") {
+                let text =
+                    "the redirect of one path stands beside other conditions of its location";
+                ledger.unmapped(directive.id, text);
+            }
+            read.is_strange = true;
+        }
         if let Some(status) = scope.own("stub_status") {
             // nginx refuses other methods there.
             let methods = ["GET", "HEAD"].map(str::to_owned).to_vec();
@@ -106,6 +115,14 @@ impl Conditions {
             };
         }
         read
+    }
+
+    /// Whether a redirect of one path stands below other conditions, to which the front would prefer it.
+    fn has_path_below_guards(&self) -> bool {
+        let is_of_path = |it: &Guard| it.is_of_one_path();
+        let mut below = self.guards.guards.iter().skip(1);
+        let is_first_alone = self.rules.is_empty() && self.limits.is_empty();
+        below.any(is_of_path) || (self.guards.guards.iter().any(is_of_path) && !is_first_alone)
     }
 
     /// Adds an `if`; returns `false` if it cannot be converted.

@@ -6,10 +6,12 @@
 
 use crate::directive::Directive;
 use crate::ledger::{Ledger, Place};
+use crate::matcher::Matcher;
 use crate::methods::MethodGuard;
 use crate::nginx::answer::{TextType, answer};
 use crate::nginx::methods;
 use crate::nginx::request_tests::{Choices, Condition};
+use crate::nginx::rewrite::redirect_of_one;
 use crate::plan::{Action, Rule};
 use crate::route_tests::can_be_written;
 
@@ -25,6 +27,8 @@ pub(super) struct ValueGuard {
     place: Place,
     /// Lists of tests; a request is answered if it passes all of one.
     any: Vec<Vec<String>>,
+    /// The only path whose requests are answered; `None`: all paths.
+    path: Option<String>,
     action: Action,
 }
 
@@ -44,8 +48,19 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// Whether the guard is about one path alone. The front prefers its rule to those of all guards above it.
+    pub(super) fn is_of_one_path(&self) -> bool {
+        match self {
+            Self::Method(_) => false,
+            Self::Value(guard) => guard.path.is_some(),
+        }
+    }
+}
+
 impl ValueGuard {
-    /// Reads an `if` with one `return` inside; `None` for any other, or if tests of routes cannot express it.
+    /// Reads an `if` with one `return`, or one `rewrite` that redirects, inside; `None` for any other, or if tests of
+    /// routes cannot express it.
     fn read(
         directive: &Directive,
         choices: &Choices,
@@ -57,21 +72,40 @@ impl ValueGuard {
         };
         let any = Condition::read(&directive.words)?.tests(choices)?;
         let are_writable = any.iter().all(|it| can_be_written(it));
-        if only.name != "return" || !are_writable {
+        if !are_writable {
             return None;
         }
+        let (path, action) = match only.name.as_str() {
+            "return" => (None, answer(only, text_type, None, ledger)),
+            "rewrite" => {
+                let (path, action) = redirect_of_one(only)?;
+                ledger.mapped(only.id);
+                (Some(path), action)
+            }
+            _ => return None,
+        };
         ledger.mapped(directive.id);
         Some(Self {
             place: ledger.place(directive.id).clone(),
             any,
-            action: answer(only, text_type, None, ledger),
+            path,
+            action,
         })
     }
 
     /// The rules of the guard for the requests of another rule.
     fn beside<'r>(&'r self, rule: &'r Rule) -> impl Iterator<Item = Rule> + 'r {
-        self.any.iter().map(|tests| {
+        let own_path = self.path.as_ref().map(|it| Matcher::Exact(it.clone()));
+        let matcher = match own_path {
+            Some(own) => rule.matcher.covers(&own).then_some(own),
+            None => Some(rule.matcher.clone()),
+        };
+        let tests = matcher
+            .into_iter()
+            .flat_map(|it| self.any.iter().map(move |tests| (it.clone(), tests)));
+        tests.map(|(matcher, tests)| {
             let mut own = Rule {
+                matcher,
                 action: self.action.clone(),
                 place: Some(self.place.clone()),
                 when: None,
@@ -154,7 +188,7 @@ fn before_all(guards: &[Guard], rules: Vec<Rule>) -> Vec<Rule> {
             close_preferred(&mut own, fewest_before);
             guarded.append(&mut own);
             // All requests of the rule pass the tests of this guard, so nothing behind it is reached.
-            if fewest == Some(rule.tests.len()) {
+            if guard.path.is_none() && fewest == Some(rule.tests.len()) {
                 continue 'rules;
             }
             fewest_before = fewest_before.min(fewest.unwrap_or(usize::MAX));
@@ -180,7 +214,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::matcher::Matcher;
 
     /// A guard by the methods PUT and POST (`1` and `2`, for others than these with `true`), or by a test of this number.
     #[derive(Clone, Debug)]
@@ -213,6 +246,7 @@ mod tests {
             Kind::Tests(numbers) => Guard::Value(ValueGuard {
                 place: place.clone(),
                 any: numbers.iter().map(|it| vec![it.to_string()]).collect(),
+                path: None,
                 action,
             }),
         }

@@ -576,6 +576,39 @@ pub(crate) fn drop_needless(directives: &[Directive], ledger: &mut Ledger) {
     }
 }
 
+/// Drops settings that no location uses, of servers and of the blocks that they inherit from.
+pub(super) fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
+    let unused = |it: &Directive, ledger: &mut Ledger| match it.name.as_str() {
+        "gzip" | "gzip_types" | "gzip_min_length" => {
+            ledger.dropped_if_open(it.id, "nothing is compressed by it");
+        }
+        "index" => ledger.dropped_if_open(it.id, "no location serves files by it"),
+        "expires" => {
+            ledger.dropped_if_open(it.id, "redirects and errors have no `Cache-Control` here");
+        }
+        "limit_req_zone" | "limit_conn_zone" => {
+            ledger.dropped_if_open(it.id, "no location that is open counts by it");
+        }
+        // Where it applied, the place was judged by it, and is closed.
+        "proxy_set_header" => {
+            ledger.dropped_if_open(it.id, "no location that is open inherits it");
+        }
+        _ => {}
+    };
+    for directive in directives {
+        if matches!(
+            directive.name.as_str(),
+            "root" | "index" | "autoindex" | "types"
+        ) {
+            ledger.dropped_if_open(directive.id, "no location serves files by it");
+        }
+        unused(directive, ledger);
+        for inner in directive.inside() {
+            unused(inner, ledger);
+        }
+    }
+}
+
 fn is_needless(name: &str) -> bool {
     let is_of_others = DROPPED_STARTS.iter().any(|it| name.starts_with(it));
     NEEDLESS.contains(name)

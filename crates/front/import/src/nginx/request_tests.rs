@@ -81,6 +81,12 @@ impl<'d> Condition<'d> {
         })
     }
 
+    /// The variable, if the condition is that it is empty.
+    pub(super) fn empty_variable(&self) -> Option<&'d str> {
+        let is_empty = matches!(self.comparison, Comparison::Is("")) && !self.is_negated;
+        is_empty.then_some(self.variable)
+    }
+
     /// Lists of tests: the condition holds if all tests of one list hold. `None` if tests of routes cannot express
     /// it.
     pub(super) fn tests(&self, choices: &Choices) -> Option<Vec<Vec<String>>> {

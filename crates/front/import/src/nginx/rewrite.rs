@@ -37,8 +37,13 @@ pub(super) fn of_server(
                 all.for_each(|it| ledger.mapped(it.id));
             }
             "if" => match Guard::of_condition(directive, choices, text_type, ledger) {
-                Some(guard) => among.guards.push(guard),
-                None => rules.extend(condition(directive, ports, ledger)),
+                // The front would prefer the redirect of one path to what stands above it.
+                Some(guard)
+                    if !guard.is_of_one_path() || (rules.is_empty() && among.guards.is_empty()) =>
+                {
+                    among.guards.push(guard);
+                }
+                _ => rules.extend(condition(directive, ports, ledger)),
             },
             _ => {}
         }
@@ -287,6 +292,18 @@ pub(super) fn redirect_of_all(own: &[Directive]) -> Option<(&Directive, Action)>
         return None;
     }
     Some((only, redirect(only, &expression)?))
+}
+
+/// The path and the redirect of a `rewrite` of one path, such as `^/$`; `None` for any other.
+pub(super) fn redirect_of_one(directive: &Directive) -> Option<(String, Action)> {
+    let expression = translated(directive.word(0), false);
+    let path = directive.word(0).strip_prefix('^')?.strip_suffix('$')?;
+    let is_sign = |it: u8| it.is_ascii_alphanumeric() || b"/_-".contains(&it);
+    if !path.starts_with('/') || !path.bytes().all(is_sign) {
+        return None;
+    }
+    let action = redirect(directive, &expression)?;
+    Some((path.to_owned(), action))
 }
 
 /// The redirect of a `rewrite`; `None` if the front has none that does the same.

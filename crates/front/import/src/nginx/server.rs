@@ -14,16 +14,18 @@ use crate::matcher::{MERGED, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::answer::TextType;
 use crate::nginx::conditions::{ConditionContext, Conditions, claim, replaces_captures};
+use crate::nginx::default_scheme;
 use crate::nginx::expires::give_lifetime;
 use crate::nginx::fields::response_fields;
 use crate::nginx::files::{MissingRule, give_types, missing, serve};
 use crate::nginx::guards::{OrderedGuards, guarded};
 use crate::nginx::jumps::{self, ErrorJump, Jump};
+use crate::nginx::leaps::Leap;
 use crate::nginx::limits;
 use crate::nginx::listen::{Addresses, Listens, reject_handshakes, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, access, action, certificate_key, drop_needless, is_uneven,
-    modifier, settings,
+    self, LocationTargets, Scope, access, action, certificate_key, drop_needless, drop_unused,
+    is_uneven, modifier, settings,
 };
 use crate::nginx::logs;
 use crate::nginx::names::{leave_nameless, nameless, names};
@@ -46,6 +48,8 @@ pub(crate) fn convert(
     plan: &mut Plan,
     vhosts: &[String],
 ) {
+    let settled = default_scheme::settled(top, expansion.ledger);
+    let top = settled.as_deref().unwrap_or(top);
     let renamed = without_redefined(top);
     let top = renamed.as_deref().unwrap_or(top);
     let http: Vec<&Directive> = top.iter().filter(|it| it.name == "http").collect();
@@ -139,39 +143,6 @@ fn add_missing(plan: &mut Plan) {
             default_on: all,
             ..VirtualHost::default()
         });
-    }
-}
-
-/// Drops settings that no location uses, of servers and of the blocks that they inherit from.
-fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
-    let unused = |it: &Directive, ledger: &mut Ledger| match it.name.as_str() {
-        "gzip" | "gzip_types" | "gzip_min_length" => {
-            ledger.dropped_if_open(it.id, "nothing is compressed by it");
-        }
-        "index" => ledger.dropped_if_open(it.id, "no location serves files by it"),
-        "expires" => {
-            ledger.dropped_if_open(it.id, "redirects and errors have no `Cache-Control` here");
-        }
-        "limit_req_zone" | "limit_conn_zone" => {
-            ledger.dropped_if_open(it.id, "no location that is open counts by it");
-        }
-        // Where it applied, the place was judged by it, and is closed.
-        "proxy_set_header" => {
-            ledger.dropped_if_open(it.id, "no location that is open inherits it");
-        }
-        _ => {}
-    };
-    for directive in directives {
-        if matches!(
-            directive.name.as_str(),
-            "root" | "index" | "autoindex" | "types"
-        ) {
-            ledger.dropped_if_open(directive.id, "no location serves files by it");
-        }
-        unused(directive, ledger);
-        for inner in directive.inside() {
-            unused(inner, ledger);
-        }
     }
 }
 
@@ -690,6 +661,13 @@ impl ServerReader<'_, '_> {
         ignores_case: bool,
         server: Server<'_>,
     ) -> Vec<Rule> {
+        if let Some(leap) = Leap::read(location, server.inner) {
+            let whole = [Matcher::everything()];
+            let reached = self.location(leap.target, &whole, Some("/"), server);
+            if let Some(rules) = leap.rules(reached, self.expansion.ledger) {
+                return rules;
+            }
+        }
         let expression = translated(text, ignores_case);
         let is_exact = expression.is_exact;
         let matcher = Matcher::Expression(expression);
@@ -778,7 +756,13 @@ impl Server<'_> {
 /// path among them is one that no expression matches.
 fn ordered(mut prefixes: Vec<LocationRules>, expressions: Vec<Rule>, rules: &mut Vec<Rule>) {
     prefixes.sort_by_key(|it| std::cmp::Reverse(it.0.len()));
+    // The front would prefer the rule of one path to an expression, which decides about that path in nginx.
+    let is_taken = |rule: &Rule| match &rule.matcher {
+        Matcher::Exact(path) => expressions.iter().any(|it| it.matcher.has(path)),
+        _ => false,
+    };
     for (_, is_firm, mut found) in prefixes {
+        found.retain(|it| is_firm || !is_taken(it));
         let yields = |it: &Rule| !is_firm && !matches!(it.matcher, Matcher::Exact(_));
         found.iter_mut().for_each(|it| it.yields = yields(it));
         rules.extend(found);

@@ -176,7 +176,7 @@ pub(super) fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String
 }
 
 /// Whether more than one directive of a server, or inside its blocks, gives a variable a value.
-fn has_several_givers(inner: &[Directive], variable: &str) -> bool {
+pub(super) fn has_several_givers(inner: &[Directive], variable: &str) -> bool {
     let mut givers = BTreeMap::new();
     collect_givers(inner, &mut givers);
     let name = variable.trim_start_matches('$').to_ascii_lowercase();

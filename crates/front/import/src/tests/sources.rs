@@ -147,3 +147,137 @@ fn relative_paths_of_nginx_are_those_of_its_main_file_and_of_its_prefix() {
         "{text}"
     );
 }
+
+/// The routes of a server of nginx with these lines, and the risks.
+fn of_server(lines: &str) -> (Vec<String>, Vec<String>) {
+    let conf = format!("server {{\nlisten 80;\nserver_name a.org;\n{lines}\n}}\n");
+    let import = converted(&[("/c.conf", &conf)], None);
+    (routes(&import), said(&import, Weight::Risk))
+}
+
+#[test]
+fn a_path_and_query_may_stand_before_other_text() {
+    for (target, expected) in [
+        ("https://b.org$request_uri", "https://b.org{path_query}"),
+        ("https://b.org$request_uri/", "https://b.org{path}{search}/"),
+        (
+            "https://b.org/$request_uri/x",
+            "https://b.org{path}{search}/x",
+        ),
+    ] {
+        let (routes, risks) = of_server(&format!("return 301 {target};"));
+        let expected = format!("path = \"/\"; redirect = \"{expected}\"; status = 301");
+        assert_eq!(routes, [expected], "{target}");
+        assert!(risks.is_empty(), "{target} {risks:?}");
+    }
+    let (routes, _) = of_server("return 301 https://$request_uri/x;");
+    assert!(routes[0].contains("status = 403"), "{routes:?}");
+}
+
+#[test]
+fn the_scheme_of_a_proxy_or_the_own_one_is_that_of_the_front() {
+    const IDIOM: &str =
+        "if ($http_x_forwarded_proto = '') { set $http_x_forwarded_proto $scheme; }";
+    let told = "location / { proxy_pass http://t:80; proxy_set_header Host $http_host; \
+                proxy_set_header X-Forwarded-Proto $http_x_forwarded_proto; \
+                proxy_set_header X-Base $http_x_forwarded_proto://$http_host/; }";
+    let (routes, risks) = of_server(&format!("{IDIOM} {told}"));
+    assert!(risks.is_empty(), "{risks:?}");
+    assert!(
+        routes[0].contains("X-Base = \"{scheme}://{authority}/\""),
+        "{routes:?}"
+    );
+    // What it decides, or what may leave the idiom out, stays a claim of a proxy.
+    for lines in [
+        format!("{IDIOM} if ($http_x_forwarded_proto = http) {{ return 403; }} {told}"),
+        format!("if ($arg_a) {{ break; }} {IDIOM} {told}"),
+        format!("{told} {IDIOM} if ($arg_a) {{ set $http_x_forwarded_proto http; }}"),
+        told.to_owned(),
+    ] {
+        let (routes, risks) = of_server(&lines);
+        assert!(!risks.is_empty(), "{lines} {routes:#?}");
+    }
+}
+
+#[test]
+fn one_path_is_redirected_by_a_value_before_all_others() {
+    let location = |lines: &str| {
+        format!("location / {{ {lines} proxy_set_header Host $host; proxy_pass http://t:80; }}")
+    };
+    let redirect = "if ($http_user_agent ~* 'iPhone|iPod') { rewrite ^/$ /small/ redirect; }";
+    let (routes, risks) = of_server(&location(redirect));
+    assert!(risks.is_empty(), "{risks:?}");
+    let own = "path = \"/\"; exact = true; match_regex = \"header:user-agent ~ (?i)iPhone|iPod\"; \
+               redirect = \"/small/{search}\"; status = 302";
+    assert!(
+        routes
+            .iter()
+            .any(|it| it.to_lowercase() == own.to_lowercase()),
+        "{routes:#?}"
+    );
+    assert!(
+        routes.contains(&"path = \"/\"; upstream = \"t\"".to_owned()),
+        "{routes:#?}"
+    );
+    // So it is for a whole server.
+    let pass = "location / { proxy_set_header Host $host; proxy_pass http://t:80; }";
+    for (lines, is_open) in [
+        (format!("{redirect} {pass}"), true),
+        (
+            format!("if ($arg_a) {{ return 403; }} {redirect} {pass}"),
+            false,
+        ),
+    ] {
+        let (routes, risks) = of_server(&lines);
+        assert_eq!(risks.is_empty(), is_open, "{lines} {risks:?}");
+        let is_passed_on = routes.iter().any(|it| it.ends_with("upstream = \"t\""));
+        assert_eq!(is_passed_on, is_open, "{lines} {routes:#?}");
+    }
+    // An expression that matches the path decides about it.
+    let guard = "location ~ ^/$ { deny all; proxy_pass http://t:80; }";
+    let (routes, _) = of_server(&format!("{} {guard}", location(redirect)));
+    assert!(
+        !routes.iter().any(|it| it.contains("redirect")),
+        "{routes:#?}"
+    );
+    // The front would prefer it to a guard above it, and to one by methods.
+    for lines in [
+        format!("if ($arg_a) {{ return 403; }} {redirect}"),
+        format!("{redirect} limit_except GET {{ deny all; }}"),
+        "if ($arg_a) { rewrite ^/a.*$ /b redirect; }".to_owned(),
+        "if ($arg_a) { rewrite ^/a$ /b last; }".to_owned(),
+    ] {
+        let (routes, risks) = of_server(&location(&lines));
+        let is_open = routes.iter().any(|it| it.contains("upstream"));
+        assert!(!is_open && !risks.is_empty(), "{lines} {routes:#?}");
+    }
+}
+
+#[test]
+fn a_location_that_rewrites_its_paths_gets_what_the_only_other_one_does() {
+    let pass = "proxy_set_header Host $host; proxy_pass http://t:80;";
+    let leap = "location ~ '^/static/[0-9a-f]{8}\\/(.*)$' { rewrite '^/static/[0-9a-f]{8}\\/(.*)' /$1 last; }";
+    let whole = format!("location / {{ deny 10.0.0.1; {pass} }}");
+    let (routes, risks) = of_server(&format!("{leap} {whole}"));
+    assert!(risks.is_empty(), "{risks:?}");
+    let expression = r#"regex = "^/static/[0-9a-f]{8}/(.*)$"; upstream = "t"; rewrite = "/{1}"; deny = "10.0.0.1""#;
+    assert!(routes.iter().any(|it| it == expression), "{routes:#?}");
+    // nginx would rewrite such a path twice.
+    let again = r#"regex = "^/static/[0-9a-f]{8}/static/[0-9a-f]{8}/"; status = 403"#;
+    assert!(routes.iter().any(|it| it == again), "{routes:#?}");
+    // Other locations may get the new path, or may decide otherwise.
+    for lines in [
+        format!("{leap} {whole} location /admin {{ deny all; {pass} }}"),
+        format!("{leap} location / {{ root /srv; }}"),
+        format!("location ~ '^/(a|b)/(.*)$' {{ rewrite '^/(a|b)/(.*)$' /$1 last; }} {whole}"),
+        format!("location ~ '^/a/(.*)$' {{ rewrite '^/a/(.*)$' /$1 break; }} {whole}"),
+        format!("location ~ '^/a/(.*)$' {{ rewrite '^/a/(.*)$' /b/$1 last; }} {whole}"),
+        format!("merge_slashes off; {leap} {whole}"),
+    ] {
+        let (routes, _) = of_server(&lines);
+        let is_open = routes
+            .iter()
+            .any(|it| it.contains("regex") && it.contains("upstream"));
+        assert!(!is_open, "{lines} {routes:#?}");
+    }
+}
