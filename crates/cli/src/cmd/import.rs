@@ -303,4 +303,3 @@ fn add_files(path: PathBuf, levels: usize, files: &mut Vec<PathBuf>) {
 
 /// The most levels of directories that an included one may have; httpd has a limit of 10.
 const DEPTH_MAX: usize = 10;
-

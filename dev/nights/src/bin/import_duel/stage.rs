@@ -232,6 +232,7 @@ fn placed(kind: Kind, conf: &Conf, addresses: &Addresses) -> anyhow::Result<Temp
     let directory = tempfile::Builder::new().prefix("duel-").tempdir()?;
     let place = directory.path();
     for (folder, files) in FOLDERS {
+        fs::create_dir_all(place.join(folder))?;
         for name in *files {
             let file = place.join(folder).join(name);
             fs::create_dir_all(file.parent().context("a file has a folder")?)?;
@@ -278,6 +279,7 @@ pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("other", &["index.html", "secret.txt", "admin/index.html"]),
+    ("empty", &[]),
 ];
 
 const IMPORTED: &str = "imported.conf";

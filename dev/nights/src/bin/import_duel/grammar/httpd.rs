@@ -322,6 +322,7 @@ const ALIASES: &[&str] = &[
     "AliasMatch ^/app/(.*)$ {place}/site/$1",
     "ScriptAlias /cgi {place}/other",
     "ScriptAlias /other/ {place}/other/",
+    "ScriptAlias /cgi/ {place}/empty/",
     "DocumentRoot {place}/other",
 ];
 

@@ -76,6 +76,16 @@ fn server(random: &mut Rng, index: usize, size: usize) -> Node {
             inner.push(section(format!("location {name} {{"), body, "}"));
         }
     }
+    if random.usize(..12) == 0 {
+        // The only location beside that of all paths, which gets what this one rewrites.
+        inner.push(section(
+            "location ~ ^/app/(.*)$ {".to_owned(),
+            lines(random, &["rewrite ^/app/(.*)$ /$1 last;"]),
+            "}",
+        ));
+        inner.extend(location(random, "/", 0, &mut Vec::new()));
+        return section(format!("server {{ {listen}"), inner, "}");
+    }
     // nginx refuses two locations with one key.
     let mut keys = Vec::new();
     for _ in 0..1 + random.usize(..2 + size) {
@@ -286,6 +296,8 @@ const REWRITES: &[&str] = &[
     "rewrite <regex> <path> break;",
     "rewrite <regex> <path>;",
     "rewrite <regex> <path> permanent;",
+    "rewrite ^/$ /app/ redirect;",
+    "rewrite ^/admin/secret.txt$ <path> permanent;",
     "rewrite ^/app/(.*)$ /$1 last;",
     "rewrite ^/app/(.*)$ /$1 break;",
     "rewrite ^/shop/(.*)$ /admin/$1 last;",
@@ -360,6 +372,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
     "proxy_set_header X-Forwarded-For $remote_addr;",
     "proxy_set_header X-Forwarded-Proto $scheme;",
+    "proxy_set_header X-Forwarded-Proto $http_x_forwarded_proto;",
     "proxy_set_header X-Forwarded-Proto https;",
     "proxy_set_header X-Forwarded-Host $host;",
     "proxy_set_header X-Forwarded-Host \"\";",
@@ -431,6 +444,7 @@ const SETTINGS_OF_SERVERS: &[&str] = &[
     "ignore_invalid_headers off;",
     "large_client_header_buffers 4 16k;",
     "keepalive_timeout 30s;",
+    "if ($http_x_forwarded_proto = '') { set $http_x_forwarded_proto $scheme; }",
     "client_header_timeout 30s;",
 ];
 
