@@ -49,10 +49,11 @@ use catamaran_message::RequestHead;
 use downstream::{After, Downstream};
 use failure::Failure;
 use grounds::Grounds;
+use limit_keys::LimitKeys;
 use scene::Scene;
 use sites::Sites;
 use state::Exchange;
-use verdict::{Decision, Forward, Verdict};
+use verdict::{Decision, Forward, Service, Verdict};
 
 use crate::boxed::boxed;
 use crate::site::rules::Rules;
@@ -71,7 +72,8 @@ pub(crate) async fn serve(
     let sites = Sites::new(worker.site());
     let trace = spans::begin(scene, sites.first(), &head);
     let mut exchange = Exchange::new(scene, &sites, Some(&head), trace.as_deref());
-    let served = match decide(&mut exchange, head) {
+    let verdict = judge(&mut exchange, head);
+    let served = match settle(&mut exchange, verdict) {
         Decision::Forward(forward) => run(&mut exchange, down, forward).await,
         Decision::Files(request) => {
             match Box::pin(files::serve(&mut exchange, down, *request)).await {
@@ -102,9 +104,9 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
     after
 }
 
-/// Makes the verdict on the request, for which its limits are asked, and keeps the parts that last as long as the exchange.
+/// Makes the verdict on the request, keeps the parts that last as long as the exchange, and asks the limits.
 #[inline]
-fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'a> {
+fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Verdict<'a> {
     let Scene {
         worker,
         listener,
@@ -119,21 +121,29 @@ fn decide<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Decision<'
         trace: exchange.trace,
         worker: Some(worker),
     };
-    let Verdict {
-        client_ip,
-        route,
-        passage,
-        cors,
-        decision,
-    } = verdict::decide(grounds, head, &mut |keys| limits::ask(exchange, keys));
+    let mut verdict = verdict::decide(grounds, head);
     let decided = &mut exchange.decided;
-    decided.client_ip = client_ip;
-    decided.route = route;
+    decided.client_ip = verdict.sender.identity.ip;
+    decided.route = verdict.route;
     let rules = decided.rules();
     decided.pages.prefer(rules.and_then(Rules::error_pages));
     decided.is_unlogged = rules.is_some_and(|rules| rules.config().unlogged);
-    decided.passage = passage;
-    decided.cors = cors;
+    decided.cors = verdict.cors.take();
+    let mut keys = LimitKeys::new();
+    verdict.add_limits(&mut keys);
+    if !keys.is_empty()
+        && let Some(refusal) = limits::ask(exchange, &keys)
+    {
+        verdict.refuse_by(refusal);
+    }
+    verdict
+}
+
+/// Makes what serves the request, and keeps what lasts as long as the exchange.
+#[inline]
+fn settle<'a>(exchange: &mut Exchange<'a>, verdict: Verdict<'a>) -> Decision<'a> {
+    let Service { passage, decision } = verdict.settle();
+    exchange.decided.passage = passage;
     decision
 }
 

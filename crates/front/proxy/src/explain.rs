@@ -42,9 +42,10 @@ use crate::exchange::cors::CorsFields;
 
 use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::grounds::Grounds;
+use crate::exchange::limit_keys::LimitKeys;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
-use crate::exchange::verdict::{self, Decision, Forward, OwnAnswer, OwnContent};
+use crate::exchange::verdict::{self, Decision, Forward, OwnAnswer, OwnContent, Service};
 use crate::path;
 use crate::request_id::RequestId;
 use crate::site::foresight::Foresight;
@@ -143,13 +144,11 @@ impl Draft {
         }
         let trace_config = site.trace.as_deref();
         let traced = trace_config.map(|config| trace::sentence(config, &sender, &head.headers));
-        let mut limit_keys = Vec::new();
-        // The limits that would be asked are only collected: none refuses anything here.
-        let verdict = verdict::decide(grounds, head, &mut |keys| {
-            limit_keys = keys.to_vec();
-            None
-        });
-        let route = verdict.route;
+        let mut verdict = verdict::decide(grounds, head);
+        // The limits that would be asked are only looked at: none is charged.
+        let mut limit_keys = LimitKeys::new();
+        verdict.add_limits(&mut limit_keys);
+        let (route, cors) = (verdict.route, verdict.cors.take());
         self.route = route.map(|route| route_status(&route.config, &site.listeners));
         self.limits = limits::outlooks(site, &limit_keys);
         let limit_sentences: Vec<String> = self.limits.iter().map(limits::sentence).collect();
@@ -158,7 +157,8 @@ impl Draft {
             let token = limit_keys[index].limit.config.token();
             return self.refuse(429, token, &limit_sentences[index]);
         }
-        match verdict.decision {
+        let Service { passage, decision } = verdict.settle();
+        match decision {
             Decision::Refuse(failure) => {
                 // A path that cannot be normalised is the cause, if there is one.
                 let why = normal.err().map(|fault| fault.to_string());
@@ -171,11 +171,11 @@ impl Draft {
                 self.forward(site, route, &mut forward);
             }
         }
-        let passage = verdict.passage.as_deref();
-        let offer = passage.and_then(|passage| passage.compression.as_ref());
+        let offer = passage
+            .as_deref()
+            .and_then(|passage| passage.compression.as_ref());
         self.then.extend(offer.map(CompressionOffer::words));
-        self.then
-            .extend(verdict.cors.as_deref().map(CorsFields::words));
+        self.then.extend(cors.as_deref().map(CorsFields::words));
         self.then.extend(traced);
         let rules = route.and_then(|route| route.rules.as_deref());
         if rules.is_some_and(|rules| rules.config().unlogged) {

@@ -1,17 +1,18 @@
 //! The verdict on a request: the one decision between its head and the first byte to a source.
 //!
-//! [`decide`] is pure but for the limits, which its caller asks or only looks at: it depends on its arguments alone,
-//! awaits nothing, counts nothing, and reads neither a clock nor a file. The exchange obeys the verdict and `explain`
-//! shows it, so that they always agree. All other effects follow the decision: the exchange counts dropped fields,
-//! charges the retry budget, picks and leases a backend, retries, or reads the file of a challenge.
+//! [`decide`] is pure: it depends on its arguments alone, awaits nothing, counts nothing, and reads neither a clock nor a
+//! file. Its verdict names what is still to be asked before the request is served: limits, and then the route's sign-on.
+//! The exchange asks them, and [`Verdict::settle`], which is pure as well, makes the request for a backend or the answer.
+//! So nothing is made for a request that is refused. The exchange obeys the verdict and `explain` shows it, so that they
+//! always agree. All other effects follow the decision: the exchange counts dropped fields, charges the retry budget,
+//! picks and leases a backend, retries, or reads the file of a challenge.
 
 mod files_request;
+mod own_answer;
 mod preflight;
 mod siblings;
 
 use std::borrow::Cow;
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,7 +20,8 @@ use catamaran_files::Directory;
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
 pub(crate) use files_request::{FilesRequest, WithoutFile};
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
+pub(crate) use own_answer::{OwnAnswer, OwnContent};
 
 use crate::config::{Redirect, RouteConfig, RouteTarget, RouteText};
 use crate::counters::Reason;
@@ -32,7 +34,7 @@ use crate::exchange::fields::forwarded::{self, Sender};
 use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
 use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
-use crate::exchange::limit_keys::{self, LimitKey, LimitKeys};
+use crate::exchange::limit_keys::{self, LimitKeys};
 use crate::exchange::outgoing::{Outgoing, RequestPurpose};
 use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
@@ -43,32 +45,37 @@ use crate::site::route::{Action, ConditionFacts, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::tunnel_request::{self, TunnelRequest};
 
-/// The verdict on a request: who answers it, and by which route.
+/// The verdict on a request: who answers it, by which route, and what is to be asked before.
 #[derive(Debug)]
 pub(crate) struct Verdict<'s> {
-    /// The client's address.
-    pub(crate) client_ip: IpAddr,
+    grounds: Grounds<'s>,
+    pub(crate) sender: Sender,
     /// The route that matched; `None`: none was looked for, or none matched.
     pub(crate) route: Option<&'s Route>,
-    /// The changes that the route makes to the response; `None`: none, or the request is refused.
-    pub(crate) passage: Option<Box<Passage<'s>>>,
     /// The fields of CORS that the response gets, whoever answers; `None`: the route has no `[route.cors]`.
     pub(crate) cors: Option<Box<CorsFields<'s>>>,
+    head: Box<RequestHead>,
+    judgement: Judgement<'s>,
+}
+
+/// Who answers a request once everything is asked.
+#[derive(Debug)]
+enum Judgement<'s> {
+    /// The front refuses the request, whatever its route is.
+    Refused(Failure),
+    /// The front answers before any route.
+    BeforeRoutes(OwnAnswer),
+    /// The route says who answers, or no route matches.
+    OnRoute(Target<'s>, Paths),
+}
+
+/// How a request is served.
+#[derive(Debug)]
+pub(crate) struct Service<'s> {
+    /// The changes that the route makes to the response; `None`: none, or the request is refused.
+    pub(crate) passage: Option<Box<Passage<'s>>>,
     pub(crate) decision: Decision<'s>,
 }
-
-impl Verdict<'_> {
-    /// Keeps the head of a request that the front answers itself.
-    fn with_spent(mut self, head: Box<RequestHead>) -> Self {
-        if let Decision::Answer(answer) = &mut self.decision {
-            answer.spent = Some(head);
-        }
-        self
-    }
-}
-
-/// Asks the limits that a request is subject to. Returns the answer to a request that one of them refuses.
-pub(crate) type AskLimits<'q, 's> = &'q mut dyn FnMut(&[LimitKey<'s>]) -> Option<OwnAnswer>;
 
 /// Who answers a request, with what is needed for it.
 #[derive(Debug)]
@@ -105,69 +112,6 @@ impl Forward<'_> {
     }
 }
 
-/// An answer of the front's own that is not a failure.
-#[derive(Debug)]
-pub(crate) struct OwnAnswer {
-    pub(crate) content: OwnContent,
-    /// The reason to count and log.
-    pub(crate) reason: Reason,
-    /// The route's guard that refuses the client; `None`: no guard does.
-    pub(crate) guard: Option<Guard>,
-    /// The request's head, whose memory the next request may use; `None`: it is not kept.
-    pub(crate) spent: Option<Box<RequestHead>>,
-}
-
-/// The content of the front's own answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum OwnContent {
-    /// The page for this status.
-    Page(StatusCode),
-    /// The text of a route, with this status and media type.
-    Text(StatusCode, HeaderValue, Bytes),
-    /// The page for this status, with these methods in `Allow`.
-    Allow(StatusCode, Vec<Method>),
-    /// The page for a request beyond a limit, which would pass after so many seconds.
-    Limited(u64),
-    /// 204 without content, for a preflight of CORS.
-    Preflight,
-    /// A redirect of this status to this location.
-    Redirect(StatusCode, Vec<u8>),
-    /// The content of this file, which answers an ACME challenge; 404 if there is no such file.
-    Challenge(PathBuf),
-}
-
-impl OwnAnswer {
-    fn new(content: OwnContent, token: &'static str) -> Self {
-        Self {
-            content,
-            reason: Reason::new(Culprit::Client, token),
-            guard: None,
-            spent: None,
-        }
-    }
-
-    fn page(status: StatusCode, token: &'static str) -> Self {
-        Self::new(OwnContent::Page(status), token)
-    }
-
-    /// The answer to a client that a guard refuses.
-    fn guarded(guard: Guard) -> Self {
-        Self {
-            guard: Some(guard),
-            ..Self::page(Guard::STATUS, guard.token())
-        }
-    }
-
-    /// The answer to a request beyond a limit.
-    pub(crate) fn limited(token: &'static str, seconds: u64) -> Self {
-        Self::new(OwnContent::Limited(seconds), token)
-    }
-
-    pub(crate) fn redirect(status: StatusCode, location: Vec<u8>, token: &'static str) -> Self {
-        Self::new(OwnContent::Redirect(status, location), token)
-    }
-}
-
 /// Where a request goes, as its route and method decide.
 #[derive(Debug)]
 enum Target<'s> {
@@ -179,14 +123,8 @@ enum Target<'s> {
     Own(OwnAnswer),
 }
 
-impl Target<'_> {
-    /// Whether a guard of the route refuses the request.
-    fn is_guarded(&self) -> bool {
-        matches!(self, Self::Own(answer) if answer.guard.is_some())
-    }
-}
-
 /// The two paths of a request.
+#[derive(Debug)]
 struct Paths {
     /// The normalised path that the client sent.
     sent: Bytes,
@@ -194,23 +132,124 @@ struct Paths {
     path: NormalPath,
 }
 
-/// Decides who answers a request. The verdict is complete: the exchange only has to obey it. Limits are asked once it is
-/// certain that the request is served otherwise, and before anything is made for that.
-pub(crate) fn decide<'s>(
-    grounds: Grounds<'s>,
-    mut head: Box<RequestHead>,
-    ask: AskLimits<'_, 's>,
-) -> Verdict<'s> {
+/// Decides who answers a request, and what is to be asked before.
+#[inline]
+pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Verdict<'s> {
     let networks = &grounds.site.server.trusted_proxies;
     let sender = Sender::new(grounds.peer, &head, networks);
     let case = Case {
         grounds: &grounds,
         sender: &sender,
     };
-    match case.before_routes(&mut head) {
-        Ok(None) => case.by_route(head, ask),
-        Ok(Some(answer)) => case.answer(None, answer, None, &head),
-        Err(failure) => case.refuse(None, failure),
+    let RouteVerdict {
+        route,
+        cors,
+        judgement,
+    } = match case.before_routes(&mut head) {
+        Ok(None) => case.by_route(&head),
+        Ok(Some(answer)) => Judgement::BeforeRoutes(answer).into(),
+        Err(failure) => Judgement::Refused(failure).into(),
+    };
+    Verdict {
+        grounds,
+        sender,
+        route,
+        cors,
+        head,
+        judgement,
+    }
+}
+
+impl<'s> Verdict<'s> {
+    /// Adds the limits that the request is subject to. A request that is refused in any case, or answered before any
+    /// route, uses up none.
+    #[inline]
+    pub(crate) fn add_limits(&self, keys: &mut LimitKeys<'s>) {
+        match &self.judgement {
+            Judgement::OnRoute(target, _) if !target.is_guarded() => {
+                limit_keys::add(keys, &self.grounds, &self.sender, self.route, &self.head);
+            }
+            Judgement::OnRoute(..) | Judgement::BeforeRoutes(_) | Judgement::Refused(_) => {}
+        }
+    }
+
+    /// Answers the request so instead, because something that was asked refuses it.
+    pub(crate) fn refuse_by(&mut self, answer: OwnAnswer) {
+        if let Judgement::OnRoute(target, _) = &mut self.judgement {
+            *target = Target::Own(answer);
+        }
+    }
+
+    /// Makes what serves the request: the request for a backend or a file, or the answer.
+    #[inline]
+    pub(crate) fn settle(self) -> Service<'s> {
+        let Self {
+            grounds,
+            sender,
+            route,
+            cors: _,
+            head,
+            judgement,
+        } = self;
+        let case = Case {
+            grounds: &grounds,
+            sender: &sender,
+        };
+        match judgement {
+            Judgement::Refused(failure) => Service::refused(failure),
+            Judgement::BeforeRoutes(answer) => case.answer(None, answer, None, &head),
+            Judgement::OnRoute(target, paths) => match target {
+                Target::Upstream(upstream, files) => {
+                    case.forward(route, upstream, files, paths, head)
+                }
+                Target::Files(directory) => case.serve_files(route, directory, paths, head),
+                Target::Own(answer) => case
+                    .answer(route, answer, Some(&paths.path), &head)
+                    .with_spent(head),
+            },
+        }
+    }
+}
+
+impl Target<'_> {
+    /// Whether a guard of the route refuses the request.
+    fn is_guarded(&self) -> bool {
+        matches!(self, Self::Own(answer) if answer.guard.is_some())
+    }
+}
+
+impl Service<'_> {
+    /// Keeps the head of a request that the front answers itself.
+    fn with_spent(mut self, head: Box<RequestHead>) -> Self {
+        if let Decision::Answer(answer) = &mut self.decision {
+            answer.spent = Some(head);
+        }
+        self
+    }
+
+    fn refused(failure: Failure) -> Self {
+        Self {
+            passage: None,
+            decision: Decision::Refuse(failure),
+        }
+    }
+}
+
+/// The part of a verdict that depends on the request's route.
+struct RouteVerdict<'s> {
+    route: Option<&'s Route>,
+    cors: Option<Box<CorsFields<'s>>>,
+    judgement: Judgement<'s>,
+}
+
+impl<'s> From<Judgement<'s>> for RouteVerdict<'s> {
+    /// The verdict on a request for which no route was found.
+    fn from(judgement: Judgement<'s>) -> Self {
+        Self {
+            route: None,
+            cors: None,
+            judgement,
+        }
     }
 }
 
@@ -245,10 +284,6 @@ struct Case<'c, 's> {
 }
 
 impl<'s> Case<'_, 's> {
-    fn refuse(&self, route: Option<&'s Route>, failure: Failure) -> Verdict<'s> {
-        self.verdict(route, None, Decision::Refuse(failure))
-    }
-
     /// Answers or refuses a request without looking for a route; `Ok(None)`: the route decides.
     fn before_routes(&self, head: &mut RequestHead) -> Result<Option<OwnAnswer>, Failure> {
         if head.method == Method::TRACE || head.method.as_str() == "TRACK" {
@@ -316,24 +351,32 @@ impl<'s> Case<'_, 's> {
     }
 
     /// Makes the verdict by the request's route.
-    fn by_route(&self, head: Box<RequestHead>, ask: AskLimits<'_, 's>) -> Verdict<'s> {
+    #[inline]
+    fn by_route(&self, head: &RequestHead) -> RouteVerdict<'s> {
         let path = match path::normalise(&head.target.path) {
             Ok(path) => path,
-            Err(fault) => return self.refuse(None, path_failure(fault)),
+            Err(fault) => return Judgement::Refused(path_failure(fault)).into(),
         };
-        let route = match self.route(&path, &head) {
+        let route = match self.route(&path, head) {
             Ok(route) => route,
-            Err(failure) => return self.refuse(None, failure),
+            Err(failure) => return Judgement::Refused(failure).into(),
         };
         if self.grounds.site.routes.has_cors()
-            && let Some(preflight) = self.preflight(route, &path, &head)
+            && let Some(preflight) = self.preflight(route, &path, head)
         {
-            return self.answer_preflight(preflight, path, &head, ask);
+            return self.answer_preflight(preflight, path);
         }
         let cors_config = rules_of(route).and_then(Rules::cors);
-        let cors = cors_config.map(|config| Box::new(CorsFields::of_request(config, &head)));
-        let verdict = self.on_route(route, path, head, ask);
-        Verdict { cors, ..verdict }
+        let cors = cors_config.map(|config| Box::new(CorsFields::of_request(config, head)));
+        let judgement = match self.on_route(route, path, head) {
+            Ok((target, paths)) => Judgement::OnRoute(target, paths),
+            Err(failure) => Judgement::Refused(failure),
+        };
+        RouteVerdict {
+            route,
+            cors,
+            judgement,
+        }
     }
 
     /// Looks the request's route up; `Ok(None)`: none matches.
@@ -345,58 +388,26 @@ impl<'s> Case<'_, 's> {
         Ok(index.map(|index| &routes.routes()[index]))
     }
 
-    /// Makes the verdict on a request whose route is known, but for the fields of CORS.
+    /// Where a request goes whose route is known, and its paths.
     #[inline]
     fn on_route(
         &self,
         route: Option<&'s Route>,
         mut path: NormalPath,
-        head: Box<RequestHead>,
-        ask: AskLimits<'_, 's>,
-    ) -> Verdict<'s> {
+        head: &RequestHead,
+    ) -> Result<(Target<'s>, Paths), Failure> {
         if let Some(route) = route {
             capture(route, &mut path);
         }
-        let target = match self.target(route, &path, &head) {
-            Ok(target) => target,
-            Err(failure) => return self.refuse(route, failure),
-        };
+        let target = self.target(route, &path, head)?;
         let sent = path.forward.clone();
         // The front's own answers are made from the path that the client sent.
         if !matches!(target, Target::Own(_))
             && let Some(rules) = rules_of(route)
-            && let Err(fault) = rules.rewrite(&mut path)
         {
-            return self.refuse(route, path_failure(fault));
+            rules.rewrite(&mut path).map_err(path_failure)?;
         }
-        // A request that a guard refuses uses up no limit.
-        if !target.is_guarded()
-            && let Some(refusal) = self.limited(route, &head, ask)
-        {
-            let verdict = self.answer(route, refusal, Some(&path), &head);
-            return verdict.with_spent(head);
-        }
-        let paths = Paths { sent, path };
-        match target {
-            Target::Upstream(upstream, files) => self.forward(route, upstream, files, paths, head),
-            Target::Files(directory) => self.serve_files(route, directory, paths, head),
-            Target::Own(answer) => self
-                .answer(route, answer, Some(&paths.path), &head)
-                .with_spent(head),
-        }
-    }
-
-    /// Asks the limits of a request. Returns the answer if one of them refuses it.
-    #[inline]
-    fn limited(
-        &self,
-        route: Option<&'s Route>,
-        head: &RequestHead,
-        ask: AskLimits<'_, 's>,
-    ) -> Option<OwnAnswer> {
-        let mut keys = LimitKeys::new();
-        limit_keys::add(&mut keys, self.grounds, self.sender, route, head);
-        if keys.is_empty() { None } else { ask(&keys) }
+        Ok((target, Paths { sent, path }))
     }
 
     /// Where a request of this route goes.
@@ -484,7 +495,7 @@ impl<'s> Case<'_, 's> {
         files: Option<&'s Arc<Directory>>,
         paths: Paths,
         mut head: Box<RequestHead>,
-    ) -> Verdict<'s> {
+    ) -> Service<'s> {
         let Paths { sent, path } = paths;
         let rules = rules_of(route);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
@@ -505,7 +516,7 @@ impl<'s> Case<'_, 's> {
         };
         let mut outgoing = match Outgoing::new(self.grounds, self.sender, purpose, head, path) {
             Ok(outgoing) => outgoing,
-            Err(failure) => return self.refuse(route, failure),
+            Err(failure) => return Service::refused(failure),
         };
         let passage = rules.and_then(|rules| {
             let mut passage = outgoing.apply_route(rules, self.grounds.id)?;
@@ -522,7 +533,10 @@ impl<'s> Case<'_, 's> {
         };
         let Some(directory) = files else {
             forward.settle();
-            return self.verdict(route, passage, Decision::Forward(forward));
+            return Service {
+                passage,
+                decision: Decision::Forward(forward),
+            };
         };
         let path = forward.outgoing.path.forward.clone();
         let without_file = WithoutFile::Forward(forward);
@@ -531,7 +545,10 @@ impl<'s> Case<'_, 's> {
         if let WithoutFile::Forward(forward) = &mut request.without_file {
             forward.settle();
         }
-        self.verdict(route, passage, Decision::Files(request))
+        Service {
+            passage,
+            decision: Decision::Files(request),
+        }
     }
 
     /// The key and the demands for the cache of the route; `None`: it has no cache. `sent` is the path that the client
@@ -563,7 +580,7 @@ impl<'s> Case<'_, 's> {
         directory: &'s Arc<Directory>,
         paths: Paths,
         head: Box<RequestHead>,
-    ) -> Verdict<'s> {
+    ) -> Service<'s> {
         let Paths { sent, path } = paths;
         let mut passage = self.own_passage(route, Some(&path), &head);
         if let (Some(passage), Some(rules)) = (&mut passage, rules_of(route)) {
@@ -571,21 +588,9 @@ impl<'s> Case<'_, 's> {
         }
         let without_file = WithoutFile::NotFound(head);
         let request = FilesRequest::new(directory, sent, path.forward, without_file);
-        self.verdict(route, passage, Decision::Files(request))
-    }
-
-    fn verdict(
-        &self,
-        route: Option<&'s Route>,
-        passage: Option<Box<Passage<'s>>>,
-        decision: Decision<'s>,
-    ) -> Verdict<'s> {
-        Verdict {
-            client_ip: self.sender.identity.ip,
-            route,
+        Service {
             passage,
-            cors: None,
-            decision,
+            decision: Decision::Files(request),
         }
     }
 
@@ -670,16 +675,18 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// The verdict that the front gives this answer itself.
+    /// The front gives this answer itself.
     fn answer(
         &self,
         route: Option<&'s Route>,
         answer: OwnAnswer,
         path: Option<&NormalPath>,
         head: &RequestHead,
-    ) -> Verdict<'s> {
-        let passage = self.own_passage(route, path, head);
-        self.verdict(route, passage, Decision::Answer(Box::new(answer)))
+    ) -> Service<'s> {
+        Service {
+            passage: self.own_passage(route, path, head),
+            decision: Decision::Answer(Box::new(answer)),
+        }
     }
 }
 

@@ -618,8 +618,7 @@ fn serve(site: &Site, question: &Question) -> Option<usize> {
         trace: None,
         worker: None,
     };
-    let Decision::Forward(mut forward) = verdict::decide(grounds, head, &mut |_| None).decision
-    else {
+    let Decision::Forward(mut forward) = verdict::decide(grounds, head).settle().decision else {
         panic!("it is forwarded");
     };
     forward.outgoing.complete();

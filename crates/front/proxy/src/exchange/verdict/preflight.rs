@@ -5,7 +5,9 @@
 
 use catamaran_message::RequestHead;
 
-use super::{AskLimits, Case, OwnAnswer, OwnContent, Verdict, capture, rules_of, wanted};
+use super::{
+    Case, Judgement, OwnAnswer, OwnContent, Paths, RouteVerdict, Target, capture, rules_of, wanted,
+};
 use crate::exchange::cors::{self, PreflightAnswer};
 use crate::exchange::guards::Guard;
 use crate::path::NormalPath;
@@ -35,9 +37,7 @@ impl<'s> Case<'_, 's> {
         &self,
         preflight: PreflightAnswer<'s>,
         mut path: NormalPath,
-        head: &RequestHead,
-        ask: AskLimits<'_, 's>,
-    ) -> Verdict<'s> {
+    ) -> RouteVerdict<'s> {
         let PreflightAnswer {
             route,
             fields,
@@ -49,14 +49,13 @@ impl<'s> Case<'_, 's> {
         let guard = rules.and_then(|rules| Guard::refusing_preflight(rules, client));
         let answer = match guard {
             Some(guard) => OwnAnswer::guarded(guard),
-            None => {
-                let refusal = self.limited(Some(route), head, ask);
-                refusal.unwrap_or_else(|| OwnAnswer::new(OwnContent::Preflight, token))
-            }
+            None => OwnAnswer::new(OwnContent::Preflight, token),
         };
-        Verdict {
+        let sent = path.forward.clone();
+        RouteVerdict {
+            route: Some(route),
             cors: Some(Box::new(fields)),
-            ..self.answer(Some(route), answer, Some(&path), head)
+            judgement: Judgement::OnRoute(Target::Own(answer), Paths { sent, path }),
         }
     }
 }
