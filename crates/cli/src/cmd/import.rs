@@ -286,8 +286,6 @@ impl Files for Disk {
     }
 }
 
-/// The most bytes of one file.
-const FILE_MAX: u64 = 16 << 20;
 /// Adds a file, or the files in a directory and in those below it, as httpd includes them.
 fn add_files(path: PathBuf, levels: usize, files: &mut Vec<PathBuf>) {
     if !path.is_dir() {
@@ -303,3 +301,6 @@ fn add_files(path: PathBuf, levels: usize, files: &mut Vec<PathBuf>) {
 
 /// The most levels of directories that an included one may have; httpd has a limit of 10.
 const DEPTH_MAX: usize = 10;
+
+/// The most bytes of one file.
+const FILE_MAX: u64 = 16 << 20;
