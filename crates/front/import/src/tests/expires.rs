@@ -3,8 +3,6 @@
 use super::nginx::of_server;
 use super::*;
 
-const SET: &str = "remove = \"Expires\"; set = { Cache-Control = \"max-age=2592000\" }; statuses = [\"200\", \"201\", \"204\"";
-
 #[test]
 fn expires_of_nginx_is_a_field_of_backends_and_texts_and_a_key_of_files() {
     for (location, expected) in [
@@ -129,3 +127,6 @@ fn mod_expires_is_a_table_of_files() {
     assert_eq!(risks.len(), 1, "{risks:?}");
     assert!(risks[0].contains(":12: "), "{risks:?}");
 }
+
+/// What makes responses of a backend fresh for 30 days.
+const SET: &str = "remove = \"Expires\"; set = { Cache-Control = \"max-age=2592000\" }; statuses = [\"200\", \"201\", \"204\"";

@@ -39,7 +39,9 @@ fn serve(name: &str, mut stream: TcpStream) -> io::Result<()> {
         }
     };
     let echo = String::from_utf8_lossy(&head[..end]).replace("\r\n", "\n");
-    // A server that refuses a body while it comes does not send the rest of it.
+    // A server that refuses a body while it comes does not send the rest of it, and nginx none at all for an `error_page`
+    // behind a guard, but its length.
+    stream.set_read_timeout(Some(PATIENCE_FOR_BODIES))?;
     let mut received = head.split_off(end + 4);
     while !is_whole(&echo, &received) {
         match stream.read(&mut buffer)? {
@@ -67,5 +69,8 @@ fn is_whole(head: &str, body: &[u8]) -> bool {
     let length = lines.find_map(|it| it.strip_prefix("content-length: "));
     length.is_none_or(|it| it.parse().is_ok_and(|length: usize| body.len() >= length))
 }
+
+/// How long the next bytes of a body may take; shorter than a client of the search waits for its response.
+const PATIENCE_FOR_BODIES: Duration = Duration::from_secs(5);
 
 const PATIENCE: Duration = Duration::from_secs(20);

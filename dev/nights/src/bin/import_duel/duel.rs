@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use fastrand::Rng;
 
-use crate::ask::{Answer, Ask};
+use crate::ask::{Answer, Ask, Origin};
 use crate::judge::{Door, Parameters, Verdict, is_same_content, judge, others};
 use crate::stage::{self, Addresses, Imported, Kind};
 use crate::tree::{self, Conf, Cut, Node};
@@ -177,6 +177,13 @@ impl Duel<'_> {
             return Ok(false);
         };
         let with_more = door != Door::Refused;
+        let mut ask = ask.clone();
+        // The front discards a body of unknown length before its own answers: docs/import.md.
+        let is_unknown = ask.body.is_some_and(|it| it.is_chunked);
+        if is_unknown && !matches!(here, Origin::Backend { .. }) {
+            ask.body = None;
+        }
+        let ask = &ask;
         let serves = |parameters| -> anyhow::Result<bool> {
             for other in others(ask, with_more, parameters) {
                 let theirs = other.send(self.addresses.source[ask.listener])?;
@@ -285,7 +292,7 @@ struct Compared {
 fn shown(answer: &Answer, door: Door) -> String {
     let mut text = answer.line();
     let fields = match (&answer.origin, door) {
-        (Some(crate::ask::Origin::Backend { fields, .. }), Door::Forged | Door::Field) => fields,
+        (Some(Origin::Backend { fields, .. }), Door::Forged | Door::Field) => fields,
         (_, Door::Loosened) => &answer.fields,
         _ => return text,
     };

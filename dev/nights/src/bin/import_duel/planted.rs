@@ -208,9 +208,11 @@ const PLANTED: &[Planted] = &[
     Planted {
         kind: Kind::Httpd,
         door: Door::Refused,
-        source: "Listen {a}\nProxyPass / http://{one}/\nLimitRequestBody 1000\n",
-        imported: "Listen {a}\nProxyPass / http://{one}/\n",
-        request: "from 127.0.0.1 to a with a body of 1025\nPOST /admin\nHost: a.org",
+        // httpd does not limit the bodies of what it passes on.
+        source: "Listen {a}\nDocumentRoot {place}/site\n<Directory {place}/site>\nRequire all granted\n</Directory>\n\
+                 LimitRequestBody 1000\n",
+        imported: "Listen {a}\nDocumentRoot {place}/site\n<Directory {place}/site>\nRequire all granted\n</Directory>\n",
+        request: "from 127.0.0.1 to a with a body of 1025\nGET /up/x.html\nHost: a.org",
     },
     Planted {
         kind: Kind::Httpd,
