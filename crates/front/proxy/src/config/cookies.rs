@@ -34,6 +34,8 @@ pub struct FlagRule {
     pub name: Option<CookieTest>,
     /// What is changed.
     pub changes: FlagChanges,
+    /// Further changes: each text is for a request the name of a flag that is set, or with `no` before it removed.
+    pub words: Vec<Template>,
 }
 
 /// Which flags a cookie has afterwards; `None` leaves a flag as it is.
@@ -45,6 +47,24 @@ pub struct FlagChanges {
     pub http_only: Option<bool>,
     /// Its `SameSite`; `Some(None)`: it has none.
     pub same_site: Option<Option<SameSite>>,
+}
+
+impl FlagChanges {
+    /// Adds the change that a word names, in any case of letters: a flag that is set, such as `samesite=lax`, or with `no`
+    /// before it one that is removed unless it is set. Any other word changes nothing.
+    pub(crate) fn add(&mut self, word: &[u8]) {
+        match word.to_ascii_lowercase().as_slice() {
+            b"secure" => self.secure = Some(true),
+            b"httponly" => self.http_only = Some(true),
+            b"samesite=strict" => self.same_site = Some(Some(SameSite::Strict)),
+            b"samesite=lax" => self.same_site = Some(Some(SameSite::Lax)),
+            b"samesite=none" => self.same_site = Some(Some(SameSite::None)),
+            b"nosecure" => self.secure = self.secure.or(Some(false)),
+            b"nohttponly" => self.http_only = self.http_only.or(Some(false)),
+            b"nosamesite" => self.same_site = self.same_site.or(Some(None)),
+            _ => {}
+        }
+    }
 }
 
 /// A replacement of the `Domain` or `Path` of some cookies.

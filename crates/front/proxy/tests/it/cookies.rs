@@ -40,6 +40,7 @@ fn a_stored_cookie_has_the_clients_path_and_each_client_gets_its_flags() {
             flags: vec![FlagRule {
                 name: Some(text("{header:X-Who}", Placeholder::OF_FIELDS)),
                 changes: secure,
+                words: Vec::new(),
             }],
             domains: vec![replacement("app.internal", "{host}")],
             paths: vec![replacement("/inner/", "/app/")],

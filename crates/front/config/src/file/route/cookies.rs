@@ -8,16 +8,24 @@ use catamaran_proxy::config::{
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::text::BLANKS_MAX;
 use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
 use crate::table::{Table, tables};
-use crate::value::route::{CookieFlag, parse_cookie_flag};
+use crate::value::route::{CookieFlag, CookieFlagError, parse_cookie_flag};
 use crate::value::{Choices, OneOrMore, Optional, Syntax};
 
 pub(super) const FLAGS: &str = "cookie";
 pub(super) const DOMAINS: &str = "cookie_domain";
 pub(super) const PATHS: &str = "cookie_path";
+
+/// A flag that cookies get.
+enum WrittenFlag {
+    Flag(CookieFlag),
+    /// A word of the request, which is read when the request is there.
+    Word(Template),
+}
 
 /// A flag of cookies, without its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +40,7 @@ enum FlagName {
 struct RawFlags {
     name: Option<Template>,
     regex: Option<PathExpression>,
-    flags: Vec<CookieFlag>,
+    flags: Vec<WrittenFlag>,
     remove: Vec<FlagName>,
 }
 
@@ -96,11 +104,13 @@ fn flag_rule(table: &mut Table<'_>) -> Option<FlagRule> {
     let mut written = RawFlags::default();
     table.read(KEYS, &mut written);
     let mut changes = FlagChanges::default();
-    for flag in &written.flags {
-        match *flag {
-            CookieFlag::Secure => changes.secure = Some(true),
-            CookieFlag::HttpOnly => changes.http_only = Some(true),
-            CookieFlag::SameSite(same_site) => {
+    let mut words = Vec::new();
+    for flag in written.flags {
+        match flag {
+            WrittenFlag::Word(word) => words.push(word),
+            WrittenFlag::Flag(CookieFlag::Secure) => changes.secure = Some(true),
+            WrittenFlag::Flag(CookieFlag::HttpOnly) => changes.http_only = Some(true),
+            WrittenFlag::Flag(CookieFlag::SameSite(same_site)) => {
                 let earlier = changes.same_site.replace(Some(same_site));
                 if earlier.is_some_and(|earlier| earlier != Some(same_site)) {
                     let message = "`flags` has two values of SameSite";
@@ -122,7 +132,7 @@ fn flag_rule(table: &mut Table<'_>) -> Option<FlagRule> {
             table.push(Finding::fault(message, place).hint("keep it in one of them"));
         }
     }
-    if changes == FlagChanges::default() && table.is_good() {
+    if changes == FlagChanges::default() && words.is_empty() && table.is_good() {
         let message = "[[route.cookie]] changes nothing";
         let hint = "give it `flags` or `remove`";
         table.push(Finding::fault(message, table.place()).hint(hint));
@@ -130,6 +140,7 @@ fn flag_rule(table: &mut Table<'_>) -> Option<FlagRule> {
     Some(FlagRule {
         name: test(table, "name", written.name, written.regex),
         changes,
+        words,
     })
 }
 
@@ -148,7 +159,12 @@ fn replacement(
         table.push(Finding::fault(message, table.place()).hint(hint));
     }
     match to {
-        Ok(to) => Some(CookieReplacement { from: from?, to }),
+        Ok(to) if to.blanks() <= BLANKS_MAX => Some(CookieReplacement { from: from?, to }),
+        Ok(_) => {
+            let message = format!("`to` {}", PartError::Blanks);
+            table.push(Finding::fault(message, table.place_of("to")));
+            None
+        }
         Err(error) => {
             let message = format!("`to` {error}");
             table.push(Finding::fault(message, table.place_of("to")));
@@ -185,9 +201,15 @@ enum PartError {
          attribute"
     )]
     Character,
+    /// The text has more placeholders than a value may have.
+    #[error("has more than {BLANKS_MAX} placeholders")]
+    Blanks,
     /// The placeholders of the text are not valid.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// The text has no placeholders, and is no flag.
+    #[error(transparent)]
+    Flag(#[from] CookieFlagError),
 }
 
 /// Checks the characters of a new value, whose placeholders depend on the table.
@@ -202,7 +224,18 @@ fn parse_compared(text: &str, known: KnownNames) -> Result<Template, PartError> 
     if text.is_empty() {
         return Err(PartError::Empty);
     }
-    Ok(Template::parse(&parse_value(text)?, known)?)
+    let template = Template::parse(&parse_value(text)?, known)?;
+    if template.blanks() > BLANKS_MAX {
+        return Err(PartError::Blanks);
+    }
+    Ok(template)
+}
+
+fn parse_flag(text: &str) -> Result<WrittenFlag, PartError> {
+    if text.contains('{') {
+        return parse_name(text).map(WrittenFlag::Word);
+    }
+    Ok(WrittenFlag::Flag(parse_cookie_flag(text)?))
 }
 
 fn parse_name(text: &str) -> Result<Template, PartError> {
@@ -284,14 +317,18 @@ static KEYS: &[Key<RawFlags>] = &[
         group: ALL,
         value: fill!(
             OneOrMore(Syntax {
-                what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\"",
-                parse: parse_cookie_flag,
+                what: "\"Secure\", \"HttpOnly\", \"SameSite=Lax\", \"SameSite=Strict\" or \"SameSite=None\", or a text with \
+                       placeholders",
+                parse: parse_flag,
             }),
             RawFlags.flags
         ),
         preset: Preset::Unset("none is added"),
         sample: "[\"Secure\", \"SameSite=None\"]",
-        effect: "The flags that the cookies get. A `SameSite` of the application is replaced.",
+        effect: "The flags that the cookies get. A `SameSite` of the application is replaced. A text with the placeholders of \
+                 `[route.request_headers]`, such as `{cookie:flag}`, is a flag that the request names: one of these \
+                 words in any case of letters, or with `no` before it, as in `nosecure`, a flag that is removed. Any other \
+                 word changes nothing.",
         extremes: "Browsers refuse a cookie with `SameSite=None` that is not `Secure`. What is said of `cookie_flags` holds \
                    here, too.",
         elsewhere: "nginx `proxy_cookie_flags`",

@@ -50,7 +50,11 @@ impl<'s> CookieChanges<'s> {
             flags: flags
                 .map(|rule| {
                     let name = rule.name.as_ref().map(|test| Test::new(test, values));
-                    (name, rule.changes)
+                    let mut changes = rule.changes;
+                    for word in &rule.words {
+                        changes.add(&values.fill(word));
+                    }
+                    (name, changes)
                 })
                 .collect(),
             domains: replacements(&rules.domains),

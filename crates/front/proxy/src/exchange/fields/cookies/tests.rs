@@ -113,7 +113,11 @@ fn the_first_rule_that_fits_replaces_a_path_or_its_beginning() {
 
 #[test]
 fn flags_are_set_and_removed_by_the_name_of_a_cookie() {
-    let named = |name: Option<CookieTest>, changes| FlagRule { name, changes };
+    let named = |name: Option<CookieTest>, changes| FlagRule {
+        name,
+        changes,
+        words: Vec::new(),
+    };
     let all = FlagChanges {
         secure: Some(true),
         http_only: Some(true),
@@ -163,4 +167,28 @@ fn flags_are_set_and_removed_by_the_name_of_a_cookie() {
         ..CookieRules::default()
     };
     assert_eq!(changed(&of_all, "c=1"), ["c=1; Secure"]);
+}
+
+#[test]
+fn words_of_a_request_name_flags() {
+    for (words, expected) in [
+        (&["{query:who}"][..], "a=1; HttpOnly"),
+        (&["{scheme}", "Secure", "NOHTTPONLY"], "a=1; Secure"),
+        (
+            &["secure", "nosecure", "samesite=Lax"],
+            "a=1; HttpOnly; Secure; SameSite=Lax",
+        ),
+        (&["nosamesite", ""], "a=1; HttpOnly"),
+    ] {
+        let word = |it: &&str| Template::parse(it, Placeholder::OF_FIELDS).unwrap();
+        let rules = CookieRules {
+            flags: vec![FlagRule {
+                name: None,
+                changes: FlagChanges::default(),
+                words: words.iter().map(word).collect(),
+            }],
+            ..CookieRules::default()
+        };
+        assert_eq!(changed(&rules, "a=1; HttpOnly"), [expected], "{words:?}");
+    }
 }
