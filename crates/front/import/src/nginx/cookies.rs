@@ -23,7 +23,7 @@ pub(crate) fn cookies(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Le
         && flags.is_empty()
         && first.word(0) == "/"
         && let Some(("/", words)) = first.word(1).split_once(';')
-        && let Some(changes) = FlagChanges::read(words.split(';').map(str::trim))
+        && let Some(changes) = FlagChanges::read(words.split(';').map(str::trim), |_| None)
     {
         changes.insert_for_all(settings);
         ledger.mapped(first.id);
@@ -36,7 +36,8 @@ pub(crate) fn cookies(scope: Scope<'_>, settings: &mut Settings, ledger: &mut Le
     insert_list("cookie_path", paths, path, settings, ledger);
     if let [only] = &flags[..]
         && only.word(0) == "~"
-        && let Some(changes) = FlagChanges::read(only.words[1..].iter().map(String::as_str))
+        && let Some(changes) =
+            FlagChanges::read(only.words[1..].iter().map(String::as_str), placeholder)
     {
         changes.insert_for_all(settings);
         return ledger.mapped(only.id);
@@ -141,7 +142,7 @@ fn replacement(directive: &Directive, scope: Scope<'_>, part: Part) -> Option<St
 /// The table for a `proxy_cookie_flags`; `None`: the front cannot do the same.
 fn flag_rule(directive: &Directive) -> Option<String> {
     let (name, words) = directive.words.split_first()?;
-    let changes = FlagChanges::read(words.iter().map(String::as_str))?;
+    let changes = FlagChanges::read(words.iter().map(String::as_str), placeholder)?;
     let test = match name.strip_prefix('~') {
         Some("") => None,
         Some(pcre) => {
@@ -160,16 +161,24 @@ fn flag_rule(directive: &Directive) -> Option<String> {
 /// What a directive does to flags of cookies.
 #[derive(Debug, Default)]
 struct FlagChanges {
-    flags: Vec<&'static str>,
-    remove: Vec<&'static str>,
+    flags: Vec<String>,
+    remove: Vec<String>,
 }
 
 impl FlagChanges {
-    /// Reads the words of a directive. `None` if there are none, if one is not known, or if two contradict each other.
-    fn read<'w>(words: impl Iterator<Item = &'w str>) -> Option<Self> {
+    /// Reads the words of a directive, whose variables have the placeholders that `variable` returns. `None` if there are no
+    /// words, if one is not known, or if two contradict each other.
+    fn read<'w>(
+        words: impl Iterator<Item = &'w str>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Option<Self> {
         let mut changes = Self::default();
         let mut known: Vec<&str> = Vec::new();
         for word in words.filter(|it| !it.is_empty()) {
+            if word.contains('$') {
+                changes.flags.push(expand(word, &variable)?);
+                continue;
+            }
             let mut all = FLAGS.iter();
             let (_, flag, is_set) = all.find(|it| it.0.eq_ignore_ascii_case(word))?;
             let name = flag.split('=').next().unwrap_or(flag);
@@ -182,9 +191,9 @@ impl FlagChanges {
             } else {
                 &mut changes.remove
             };
-            list.push(flag);
+            list.push((*flag).to_owned());
         }
-        (!known.is_empty()).then_some(changes)
+        (!changes.flags.is_empty() || !changes.remove.is_empty()).then_some(changes)
     }
 
     /// The table for the cookies of which this `test`, a key with its text, holds; `None`: for all.
@@ -197,10 +206,10 @@ impl FlagChanges {
         inline_table(pairs.map(|(key, value)| (key.to_owned(), value)))
     }
 
-    /// Makes the changes to all cookies. The shorter key serves unless a `SameSite` of the application is replaced.
+    /// Makes the changes to all cookies. The shorter key serves if they only add what a cookie may have already.
     fn insert_for_all(&self, settings: &mut Settings) {
-        let is_replaced = self.flags.iter().any(|it| it.starts_with("SameSite"));
-        let (key, value) = if is_replaced || !self.remove.is_empty() {
+        let only_adds = |flag: &String| matches!(flag.as_str(), "Secure" | "HttpOnly");
+        let (key, value) = if !self.flags.iter().all(only_adds) || !self.remove.is_empty() {
             ("cookie", format!("[{}]", self.table(None)))
         } else {
             ("cookie_flags", quoted_list(&self.flags))

@@ -64,7 +64,7 @@ fn what_is_behind_a_cookie_rule_that_is_not_converted_is_lost_with_it() {
         ("proxy_cookie_path ~^/(?=a) /b;", ""),
         ("proxy_cookie_domain ~^(a)\\1$ b;", ""),
         ("proxy_cookie_flags ~(?!a) secure;", ""),
-        ("proxy_cookie_flags a $arg_flag;", ""),
+        ("proxy_cookie_flags a $upstream_addr;", ""),
         ("proxy_cookie_flags a secure nosecure;", ""),
         ("proxy_cookie_flags $upstream_addr secure;", ""),
         (
@@ -101,6 +101,10 @@ fn flags_of_cookies_are_changed_by_their_names() {
             "cookie = [{ name = \"a\", flags = [\"Secure\", \"SameSite=None\"] }, { regex = \"(?i)BAR\", remove = \
              [\"Secure\", \"HttpOnly\", \"SameSite\"] }, { name = \"{query:c}\", flags = \"HttpOnly\", remove = \
              \"SameSite\" }, { flags = \"Secure\" }]",
+        ),
+        (
+            "proxy_cookie_flags $arg_c $arg_f samesite=$arg_s nosecure;",
+            "cookie = [{ name = \"{query:c}\", flags = [\"{query:f}\", \"samesite={query:s}\"], remove = \"Secure\" }]",
         ),
         (
             "proxy_cookie_path / \"/; HTTPOnly; Secure\";",
