@@ -66,6 +66,7 @@ fn start() -> Running {
         listeners: vec![listener, patient],
         caches: Vec::new(),
         limits: Vec::new(),
+        auths: Vec::new(),
         upstreams: vec![UpstreamConfig::new("app", vec![backend])],
         routes: vec![
             RouteConfig::new("/", RouteTarget::Upstream("app".to_owned())),

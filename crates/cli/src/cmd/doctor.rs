@@ -74,6 +74,7 @@ fn unconfigured() -> Config {
         listeners: Vec::new(),
         caches: Vec::new(),
         limits: Vec::new(),
+        auths: Vec::new(),
         upstreams: Vec::new(),
         routes: Vec::new(),
         error_pages: None,

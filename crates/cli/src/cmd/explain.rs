@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use catamaran_admin_api::{BackendRequest, ExplainedRequest, Explanation, PathForms, RouteStatus};
+use catamaran_admin_api::{
+    AuthOutlook, BackendRequest, ExplainedRequest, Explanation, PathForms, RouteStatus,
+};
 use catamaran_config::parse_listen_address;
 use catamaran_proxy::config::ListenAddress;
 use catamaran_proxy::explain::{Question, explain};
@@ -48,6 +50,16 @@ pub(crate) struct ExplainArgs {
     /// Suppose that the client has shown a certificate that was verified
     #[arg(long)]
     client_certificate: bool,
+
+    /// Suppose this answer of the route's sign-on: its status, and fields as ",NAME=VALUE", such as
+    /// 200,X-Auth-Request-User=ann
+    #[arg(
+        long,
+        value_name = "STATUS,FIELD=VALUE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    auth: String,
 
     /// Suppose that the client speaks HTTP/2; a tunnel is asked for by --method CONNECT and --header
     /// ":protocol: websocket"
@@ -100,6 +112,7 @@ impl ExplainArgs {
             from: self.from.clone(),
             listen: self.listen.clone(),
             client_certificate: self.client_certificate,
+            auth: self.auth.clone(),
             http2: self.http2,
         }
     }
@@ -112,6 +125,7 @@ impl ExplainArgs {
             ("from", &self.from),
             ("listen", &self.listen),
             ("client_certificate", &self.client_certificate.to_string()),
+            ("auth", &self.auth),
             ("http2", &self.http2.to_string()),
         ];
         let headers = self.header.iter().map(|header| ("header", header));
@@ -138,6 +152,9 @@ fn show(explanation: &Explanation) -> String {
     for other in &explanation.others {
         let text = format!("{}: {}", route(&other.route), word(&other.why_not));
         lines.push("other", &text);
+    }
+    if let Some(auth) = &explanation.auth {
+        show_auth(auth, &mut lines);
     }
     if let Some(answer) = &explanation.answer {
         let reason = word(&answer.reason);
@@ -248,6 +265,15 @@ fn show_choice(explanation: &Explanation, lines: &mut Lines) {
             None => format!("{name}: {:?} %", member.share),
         };
         lines.push("backend", &text);
+    }
+}
+
+fn show_auth(auth: &AuthOutlook, lines: &mut Lines) {
+    let (name, upstream) = (word(&auth.name), word(&auth.upstream));
+    let text = format!("{name} asks {} of upstream {upstream}", word(&auth.request));
+    lines.push("auth", &text);
+    for (key, value) in &auth.fields {
+        lines.push("asks", &format!("{}: {}", word(key), word(value)));
     }
 }
 

@@ -422,6 +422,7 @@ pub(super) fn without_file(
         routes: vec![RouteConfig::new("/", RouteTarget::Upstream(name.clone()))],
         caches: Vec::new(),
         limits: Vec::new(),
+        auths: Vec::new(),
         upstreams: vec![UpstreamConfig::new(name, backends)],
         error_pages: None,
         log: LogConfig::default(),

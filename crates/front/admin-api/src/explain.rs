@@ -23,6 +23,8 @@ objects! {
         pub others: Vec<OtherRoute>,
         /// The limits that the request is subject to, as they stand now.
         pub limits: Vec<LimitOutlook>,
+        /// What the route's sign-on is asked before, if the route has one.
+        pub auth: Option<AuthOutlook>,
         /// The path after the route's rewriting, if the route rewrites it.
         pub rewrite: Option<String>,
         /// What the route's cache would do, if the route has one.
@@ -143,6 +145,20 @@ objects! {
         pub matches: bool,
         /// Why the route was not chosen.
         pub why_not: String,
+    }
+
+    /// What the sign-on of a route is asked before a request is served.
+    pub struct AuthOutlook {
+        /// The sign-on's name.
+        pub name: String,
+        /// The upstream of the service.
+        pub upstream: String,
+        /// The method and the path.
+        pub request: String,
+        /// The header fields, with names and values.
+        pub fields: Vec<(String, String)>,
+        /// The status of the answer that was supposed, if one was.
+        pub supposed: Option<u16>,
     }
 
     /// What a route's cache would do with the request.

@@ -31,8 +31,9 @@ pub use backend::{
 pub use cache::{CacheKey, CacheKeyList, CacheList, CacheReason, CacheStatus, PurgeResult};
 pub use endpoint::{ENDPOINTS, Endpoint};
 pub use explain::{
-    AffinityStep, BackendRequest, CacheOutlook, ExplainedRequest, Explanation, FrontAnswer,
-    MemberShare, OtherRoute, PathForms, RouteList, RouteStatus, SessionAffinity, UpstreamOutlook,
+    AffinityStep, AuthOutlook, BackendRequest, CacheOutlook, ExplainedRequest, Explanation,
+    FrontAnswer, MemberShare, OtherRoute, PathForms, RouteList, RouteStatus, SessionAffinity,
+    UpstreamOutlook,
 };
 pub use limit::{ForgottenKey, LimitList, LimitOutlook, LimitStatus, RefusedKey};
 pub use object::{MemberDoc, ObjectDoc};

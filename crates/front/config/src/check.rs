@@ -4,6 +4,7 @@
 //! not reported again.
 
 mod addresses;
+mod auths;
 mod caches;
 mod directories;
 mod limits;
@@ -50,6 +51,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     warn_of_small_packets(file, report);
     caches::check(file, sees_files, report);
     limits::check(file, report);
+    auths::check(file, report);
     listeners::check(file, report);
     repeated_routes(file, report);
     expressions(file, report);
@@ -65,6 +67,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
             warn_of_missing_request_probe(file, upstream, report);
         }
         redirects::check(file, report);
+        auths::check_routes(file, report);
     }
 }
 
@@ -490,7 +493,8 @@ fn warn_of_small_packets(file: &File, report: &mut Report) {
 /// Called only for a file without faults, because a faulty route may be the one that should lead there.
 fn warn_unused_upstreams(file: &File, report: &mut Report) {
     let routes = file.routes.iter();
-    let targets: HashSet<&str> = routes.flat_map(|route| route.target.upstreams()).collect();
+    let of_routes = routes.flat_map(|route| route.target.upstreams());
+    let targets: HashSet<&str> = of_routes.chain(auths::upstreams(file)).collect();
     for upstream in &file.upstreams {
         // The contexts of nodes become routes to this upstream.
         let gets_routes_from_nodes = upstream.members.as_ref().is_some_and(|members| {

@@ -5,6 +5,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod attributes;
+pub(crate) mod auth;
 pub(crate) mod backend;
 pub(crate) mod backend_tls;
 mod backend_upgrade;
@@ -59,6 +60,7 @@ pub(crate) struct File {
     pub(crate) upstreams: Vec<upstream::Upstream>,
     pub(crate) caches: Vec<cache::Cache>,
     pub(crate) limits: Vec<limit::Limit>,
+    pub(crate) auths: Vec<auth::Auth>,
     /// The routes; the place of each is that of its header.
     pub(crate) routes: Vec<route::Route>,
     pub(crate) error_pages: Option<ErrorPages>,
@@ -171,6 +173,7 @@ pub(crate) fn read(
                 file.upstreams = upstream::read(value, surroundings, mcmp.as_ref(), report);
             }
             "cache" => file.caches = cache::read(value, report),
+            "auth" => file.auths = auth::read(value, report),
             "limit" => file.limits = limit::read(value, report),
             "route" => file.routes = route::read(value, surroundings, for_all, report),
             "admin" => file.admin = admin::read(value, surroundings, report),
@@ -225,6 +228,7 @@ fn unknown(
         "mcmp",
         "cache",
         "limit",
+        "auth",
         "route",
         "error_pages",
         "admin",
@@ -330,6 +334,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &backend::SECTION,
     &cache::SECTION,
     &limit::SECTION,
+    &auth::SECTION,
     &route::SECTION,
     &route::UNLESS_SECTION,
     &route::REQUEST_SECTION,

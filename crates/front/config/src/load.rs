@@ -225,6 +225,7 @@ fn typed(file: File, report: &Report) -> Config {
         listeners: listeners.map(|listener| listener.value).collect(),
         upstreams: file.upstreams.into_iter().map(typed_upstream).collect(),
         caches: file.caches.into_iter().map(|cache| cache.value).collect(),
+        auths: file.auths.into_iter().map(|auth| auth.value).collect(),
         limits: file.limits.into_iter().map(|limit| limit.value).collect(),
         routes: placed_routes(file.routes, report),
         error_pages: file.error_pages.map(Arc::new),

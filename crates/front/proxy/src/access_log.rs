@@ -26,7 +26,9 @@ use catamaran_message::RequestHead;
 use catamaran_transport::PerWorker;
 use hosts::HostLogs;
 use line::Stamp;
-pub(crate) use line::{CacheLine, LoggedFields, Record, RequestLine, SessionLine, TraceLine};
+pub(crate) use line::{
+    AuthLine, CacheLine, LoggedFields, Record, RequestLine, SessionLine, TraceLine,
+};
 use target::LineTarget;
 use tokio::time::Instant;
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod attributes;
+pub(crate) mod auth;
 pub(crate) mod cache;
 pub(crate) mod compress;
 pub(crate) mod conditions;
@@ -31,7 +32,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use admin::{AdminConfig, HiddenValue};
-pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
+pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact, UserSource};
+pub use auth::{AuthConfig, AuthKind, AuthSource, ForwardAuth};
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::Coding;
@@ -86,6 +88,8 @@ pub struct Config {
     pub caches: Vec<CacheConfig>,
     /// The limits of requests, with unique names, which listeners and routes use. Default: none.
     pub limits: Vec<LimitConfig>,
+    /// The sign-ons, with unique names, which routes use. Default: none.
+    pub auths: Vec<AuthConfig>,
     /// The routes. A request without a match is answered 404; there is no default backend.
     pub routes: Vec<RouteConfig>,
     /// The operator's own error pages, for routes that have none and for requests without a route. Default: none; the
@@ -123,6 +127,7 @@ impl Config {
             upstreams: vec![upstream],
             caches: Vec::new(),
             limits: Vec::new(),
+            auths: Vec::new(),
             routes: vec![RouteConfig::new("/", target)],
             error_pages: None,
             log: LogConfig {

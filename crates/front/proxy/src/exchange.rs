@@ -17,6 +17,7 @@ pub(crate) mod failure;
 pub(crate) mod fetch;
 pub(crate) mod fields;
 mod files;
+pub(crate) mod forward_auth;
 pub(crate) mod grounds;
 pub(crate) mod guards;
 mod hold;
@@ -36,6 +37,8 @@ mod response_policy;
 pub(crate) mod retry;
 pub(crate) mod scene;
 mod secured;
+mod sign_on;
+mod sink;
 mod sites;
 pub(crate) mod source;
 mod source_error;
@@ -56,6 +59,7 @@ use state::Exchange;
 use verdict::{Decision, Forward, Service, Verdict};
 
 use crate::boxed::boxed;
+use crate::site::auth::SiteAuth;
 use crate::site::rules::Rules;
 
 /// Serves one request whose head has arrived. Returns what the connection must do next.
@@ -72,8 +76,13 @@ pub(crate) async fn serve(
     let sites = Sites::new(worker.site());
     let trace = spans::begin(scene, sites.first(), &head);
     let mut exchange = Exchange::new(scene, &sites, Some(&head), trace.as_deref());
-    let verdict = judge(&mut exchange, head);
-    let served = match settle(&mut exchange, verdict) {
+    // The verdict is moved before each wait, and never lent here, so that it is no part of this future.
+    let (verdict, auth) = judge(&mut exchange, head);
+    let decision = match auth {
+        None => settle(&mut exchange, verdict),
+        Some(auth) => Box::pin(authenticate(&mut exchange, down, verdict, auth)).await,
+    };
+    let served = match decision {
         Decision::Forward(forward) => run(&mut exchange, down, forward).await,
         Decision::Files(request) => {
             match Box::pin(files::serve(&mut exchange, down, *request)).await {
@@ -104,9 +113,13 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
     after
 }
 
-/// Makes the verdict on the request, keeps the parts that last as long as the exchange, and asks the limits.
+/// Makes the verdict on the request, keeps the parts that last as long as the exchange, and asks the limits. Returns the
+/// sign-on that is to be asked next, too.
 #[inline]
-fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Verdict<'a> {
+fn judge<'a>(
+    exchange: &mut Exchange<'a>,
+    head: Box<RequestHead>,
+) -> (Verdict<'a>, Option<&'a SiteAuth>) {
     let Scene {
         worker,
         listener,
@@ -136,7 +149,19 @@ fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Verdict<'a>
     {
         verdict.refuse_by(refusal);
     }
-    verdict
+    let auth = verdict.auth();
+    (verdict, auth)
+}
+
+/// Asks the sign-on of the route, and then makes what serves the request.
+async fn authenticate<'a>(
+    exchange: &mut Exchange<'a>,
+    down: &mut Downstream<'_>,
+    verdict: Verdict<'a>,
+    auth: &'a SiteAuth,
+) -> Decision<'a> {
+    let answered = sign_on::authenticate(exchange, down, verdict, auth).await;
+    settle(exchange, answered)
 }
 
 /// Makes what serves the request, and keeps what lasts as long as the exchange.

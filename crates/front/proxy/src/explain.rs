@@ -7,6 +7,7 @@
 //! gives others, the client speaks HTTP/1.1, connected to the listener that fits the URL best, and showed
 //! no certificate.
 
+mod auth;
 mod cache;
 mod choice;
 mod files;
@@ -26,7 +27,7 @@ pub use catamaran_admin_api::Explanation;
 use catamaran_admin_api::{
     ExplainedRequest, FrontAnswer, LimitOutlook, PathForms, UpstreamOutlook,
 };
-use catamaran_message::RequestHead;
+use catamaran_message::{RequestHead, ResponseHead};
 use catamaran_tls::Profile;
 use catamaran_units::show_duration;
 pub use finder::{FoundRoute, RouteFinder, RouteRequest};
@@ -45,7 +46,7 @@ use crate::exchange::grounds::Grounds;
 use crate::exchange::limit_keys::LimitKeys;
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::pages::MAINTENANCE;
-use crate::exchange::verdict::{self, Decision, Forward, OwnAnswer, OwnContent, Service};
+use crate::exchange::verdict::{self, Decision, Forward, OwnAnswer, OwnContent, Service, Verdict};
 use crate::path;
 use crate::request_id::RequestId;
 use crate::site::foresight::Foresight;
@@ -104,6 +105,7 @@ pub(crate) fn explain_on(
         generation: site.generation,
         ..Explanation::default()
     });
+    let supposed_answer = auth::read_answer(&question.auth)?;
     let (listener, peer) = (supposed.listener, supposed.peer.clone());
     match supposed.read(site) {
         Ok(head) => {
@@ -118,7 +120,7 @@ pub(crate) fn explain_on(
                 trace: trace.as_ref(),
                 worker: None,
             };
-            draft.judge(grounds, head);
+            draft.judge(grounds, head, supposed_answer);
         }
         Err(fault) => draft.refuse(fault.status.as_u16(), fault.token, &fault.text),
     }
@@ -128,7 +130,12 @@ pub(crate) fn explain_on(
 impl Draft {
     /// Fills in the request, the decision about it (refuse, serve a file, answer or forward) and the
     /// reasons.
-    fn judge(&mut self, grounds: Grounds<'_>, head: Box<RequestHead>) {
+    fn judge(
+        &mut self,
+        grounds: Grounds<'_>,
+        head: Box<RequestHead>,
+        supposed_answer: Option<ResponseHead>,
+    ) {
         let site = grounds.site;
         let sender = Sender::new(grounds.peer, &head, &site.server.trusted_proxies);
         self.request = Some(request_of(&grounds, &sender, &head));
@@ -157,6 +164,7 @@ impl Draft {
             let token = limit_keys[index].limit.config.token();
             return self.refuse(429, token, &limit_sentences[index]);
         }
+        let auth_sentence = self.ask(&mut verdict, supposed_answer);
         let Service { passage, decision } = verdict.settle();
         match decision {
             Decision::Refuse(failure) => {
@@ -182,8 +190,26 @@ impl Draft {
             let text = "it has no line in the access log".to_owned();
             self.then.push(text);
         }
-        // Limits are asked first.
-        self.then.splice(..0, limit_sentences);
+        // Limits are asked first, then the sign-on.
+        self.then
+            .splice(..0, limit_sentences.into_iter().chain(auth_sentence));
+    }
+
+    /// Fills in what the route's sign-on is asked, and has the verdict be the one after an answer that is supposed. Returns
+    /// a sentence about it.
+    fn ask(
+        &mut self,
+        verdict: &mut Verdict<'_>,
+        supposed_answer: Option<ResponseHead>,
+    ) -> Option<String> {
+        let auth = verdict.auth()?;
+        let outlook = auth::outlook(verdict, auth, supposed_answer.as_ref());
+        let sentence = auth::sentence(&outlook);
+        self.auth = Some(outlook);
+        if let Some(answer) = supposed_answer {
+            auth::suppose(verdict, auth, answer);
+        }
+        Some(sentence)
     }
 
     /// Fills in that the front answers itself.
@@ -203,6 +229,8 @@ impl Draft {
                 }
             }
             OwnContent::Preflight => self.answer(204, token, why),
+            OwnContent::Service(status, ..) => self.answer(status.as_u16(), token, why),
+            OwnContent::SignIn(location) => self.redirect(302, token, why, &text(&location)),
             // What limits say is shown beside the decision.
             OwnContent::Limited(_) => self.answer(429, token, why),
             OwnContent::Redirect(status, location) => {

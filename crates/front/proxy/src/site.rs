@@ -4,6 +4,7 @@
 //! a reload, or a change by an operator, installs another. The site after an operator's change shares all but the
 //! changed upstream. The schedules of each upstream are the only mutable part, and each belongs to one worker.
 
+pub(crate) mod auth;
 mod clients_max;
 pub(crate) mod foresight;
 mod hash_key;
@@ -42,6 +43,7 @@ use crate::config::{
     ServerConfig, TraceConfig, UpstreamConfig,
 };
 use crate::path::NormalPath;
+use crate::site::auth::{SiteAuth, SiteAuths};
 use crate::site::clients_max::WantedLimits;
 use crate::site::hold::HoldQueue;
 use crate::site::limits::SiteLimits;
@@ -63,6 +65,8 @@ pub(crate) struct Site {
     pub(crate) caches: Arc<[Cache]>,
     /// The limits of requests; `None`: there are none.
     pub(crate) limits: Option<Arc<SiteLimits>>,
+    /// The sign-ons; `None`: there are none.
+    pub(crate) auths: Option<Arc<SiteAuths>>,
     /// The server settings; `connections_max` is lowered to what the limit of open files allows.
     pub(crate) server: Arc<ServerConfig>,
     wanted: WantedLimits,
@@ -157,10 +161,13 @@ impl Site {
         routes.resolve_caches(|name| config.caches.iter().position(|cache| cache.name == name));
         let limits = SiteLimits::new(config, workers);
         routes.resolve_limits(|name| limits.as_ref()?.index(name));
+        let auths = SiteAuths::new(config, workers, |name| indices.get(name).copied())?;
+        routes.resolve_auths(|name| auths.as_ref()?.index(name));
         let caches = config.caches.iter();
         let site = Self {
             caches: caches.map(|cache| Cache::new(cache, workers)).collect(),
             limits: limits.map(Arc::new),
+            auths: auths.map(Arc::new),
             parts_listeners: routes.has_listeners(),
             routes: Arc::new(routes),
             upstreams: config
@@ -236,6 +243,7 @@ impl Site {
         table.resolve(|upstream, name| self.upstreams[upstream].member(name).map(|it| it.0));
         table.resolve_caches(|name| self.caches.iter().position(|it| it.config.name == name));
         table.resolve_limits(|name| self.limits.as_ref()?.index(name));
+        table.resolve_auths(|name| self.auths.as_ref()?.index(name));
         for (brought, of_file) in table.overruled() {
             let context = &brought.config.path;
             let place = of_file.config.place.as_ref().map(|it| format!(" ({it})"));
@@ -265,7 +273,7 @@ impl Site {
     }
 
     /// Takes over from the site that this one replaces: its generation, whether its routes depend on listeners, the
-    /// contents of caches of the same name, what clients owe to limits, and the requests that wait for a member.
+    /// contents of caches of the same name, what clients owe to limits, the counts of sign-ons, and the requests that wait for a member.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();
@@ -288,6 +296,9 @@ impl Site {
         if let (Some(own), Some(previous)) = (&mut self.limits, &before.limits) {
             Arc::make_mut(own).follow(previous);
         }
+        if let (Some(own), Some(previous)) = (&mut self.auths, &before.auths) {
+            Arc::make_mut(own).follow(previous);
+        }
     }
 
     /// The index of the listener that had these settings when it accepted a connection: the one at the
@@ -307,6 +318,11 @@ impl Site {
     /// The cache with this name.
     pub(crate) fn cache(&self, name: &str) -> Option<&Cache> {
         self.caches.iter().find(|cache| cache.config.name == name)
+    }
+
+    /// The sign-on of a route's rules; `None`: they have none, or the site does not have it.
+    pub(crate) fn auth(&self, rules: &Rules) -> Option<&SiteAuth> {
+        self.auths.as_ref()?.at(rules.auth()?)
     }
 
     /// The upstream with this name.

@@ -119,6 +119,7 @@ impl FrontOfRoutes {
                 .collect(),
             caches: Vec::new(),
             limits: Vec::new(),
+            auths: Vec::new(),
             upstreams: Vec::new(),
             routes,
             error_pages: None,

@@ -2,10 +2,11 @@
 //! backends get besides its head.
 
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{AttributeSource, ClientFact, TlsFact};
+use catamaran_proxy::config::{AttributeSource, ClientFact, TlsFact, UserSource};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::auth;
 use super::route::reserved_of_requests;
 use crate::key::{ALL, Fill, Key, Part, Preset, Section};
 use crate::report::{Finding, Report};
@@ -78,7 +79,9 @@ fn each(entries: &DeTable<'_>, table: &mut Table<'_>) -> Vec<(String, AttributeS
 pub(crate) enum SourceError {
     #[error("must be {SOURCES}")]
     Kind,
-    #[error("must be \"header:NAME\", a field that a proxy of `trusted_proxies` sends")]
+    #[error(
+        "must be \"auth\", or \"header:NAME\", a field that a proxy of `trusted_proxies` sends"
+    )]
     User,
     #[error("{0}")]
     Field(String),
@@ -86,6 +89,15 @@ pub(crate) enum SourceError {
     Reserved(FieldName, &'static str),
     #[error("has a control character, or is not 1 to {TEXT_MAX} bytes")]
     Text,
+}
+
+/// Parses who tells the user: `header:X-User`, or `auth`.
+pub(super) fn parse_user(text: &str) -> Result<UserSource, SourceError> {
+    if text == "auth" {
+        return Ok(UserSource::Auth);
+    }
+    let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
+    parse_unreserved_field(name).map(UserSource::Header)
 }
 
 /// Parses the source of a value, such as `text:internal`, `header:X-User` or `tls:version`.
@@ -96,6 +108,9 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
             let fits = (1..=TEXT_MAX).contains(&rest.len()) && !rest.contains(char::is_control);
             AttributeSource::Text(fits.then(|| rest.to_owned()).ok_or(SourceError::Text)?)
         }
+        ("auth", source) => AttributeSource::Auth(
+            auth::parse_source(source).map_err(|error| SourceError::Field(error.to_string()))?,
+        ),
         ("header", name) => AttributeSource::Header(parse_unreserved_field(name)?),
         ("client", "address") => AttributeSource::Client(ClientFact::Address),
         ("client", "port") => AttributeSource::Client(ClientFact::Port),
@@ -108,11 +123,6 @@ fn parse_source(text: &str) -> Result<AttributeSource, SourceError> {
         ("tls", "certificate_cn") => AttributeSource::Tls(TlsFact::CertificateCn),
         _ => return Err(SourceError::Kind),
     })
-}
-
-pub(super) fn parse_user(text: &str) -> Result<FieldName, SourceError> {
-    let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
-    parse_unreserved_field(name)
 }
 
 /// Parses the name of a field that clients, or proxies before the front, may send; the front's own are refused.
@@ -144,7 +154,7 @@ const ATTRIBUTES_MAX: usize = 64;
 /// The most bytes of a fixed text.
 const TEXT_MAX: usize = 1024;
 
-const SOURCES: &str = "\"text:...\", \"header:NAME\", \"client:address\", \"client:port\", \
+const SOURCES: &str = "\"text:...\", \"header:NAME\", \"auth:FIELD\", \"client:address\", \"client:port\", \
     \"client:scheme\", \"client:host\", \"tls:version\", \"tls:cipher\", \"tls:sni\", \
     \"tls:certificate_sha256\" or \"tls:certificate_cn\"";
 
@@ -170,7 +180,7 @@ static KEYS: &[Key<Option<AttributeSource>>] = &[Key {
     sample: "\"header:X-Tenant\"",
     effect: "Where the value of the attribute `NAME` comes from. `text:` is always the same. `header:` \
                  is the last line of a field. `client:` is the client as `trusted_proxies` tell it, and \
-                 the host that it asked for. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
+                 the host that it asked for. `auth:` is a field of the answer of the route's sign-on, or `auth:user` its user. `tls:` is the client's own TLS with the front, or with a proxy of `proxy_protocol_from` that tells of it. A request \
                  that has no such value has no such attribute.",
     extremes: "A field is believed from `trusted_proxies` only, and removed from every request of this \
                    upstream, so that no client can say what only a proxy may.",

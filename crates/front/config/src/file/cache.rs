@@ -189,7 +189,7 @@ const LONG: Durations = Durations(Duration::ZERO..=Duration::from_secs(365 * 24 
 
 const SHORT: Durations = Durations(Duration::from_millis(1)..=Duration::from_secs(3600));
 
-const COOKIE: Syntax<String, TextError> = Syntax {
+pub(crate) const COOKIE: Syntax<String, TextError> = Syntax {
     what: "a cookie's name such as \"JSESSIONID\"",
     parse: parse_cookie,
 };

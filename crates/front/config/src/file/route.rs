@@ -62,6 +62,8 @@ pub(crate) struct Route {
     pub(crate) cache_place: Range<usize>,
     /// Where `limits` is in the file; without it, the table's header.
     pub(crate) limits_place: Range<usize>,
+    /// Where `auth` is in the file; `None`: it is not there.
+    pub(crate) auth_place: Option<Range<usize>>,
     /// Whether the keys that say which requests it matches have no fault, so that it may be compared with other routes.
     pub(crate) matching: bool,
 }
@@ -141,6 +143,7 @@ fn read_one(
     let activation_place = table.place_of("activation");
     let cache_place = table.place_of("cache");
     let limits_place = table.place_of("limits");
+    let auth_place = table.has("auth").then(|| table.place_of("auth"));
     if !forwards && target.is_some() {
         check_tables(&mut table, entries);
     }
@@ -163,6 +166,7 @@ fn read_one(
         activation_place,
         cache_place,
         limits_place,
+        auth_place,
         matching,
     })
 }

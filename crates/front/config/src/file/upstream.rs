@@ -413,18 +413,18 @@ static KEYS: &[Key<RawUpstream>] = &[
         group: backend::AJP,
         value: fill!(
             Optional(Syntax {
-                what: "\"header:NAME\"",
+                what: "\"auth\" or \"header:NAME\"",
                 parse: attributes::parse_user,
             }),
             RawUpstream.attributes.remote_user
         ),
         preset: Preset::Unset("the application authenticates"),
         sample: "\"header:X-Remote-User\"",
-        effect: "The field by which a proxy in `trusted_proxies` tells the user that it authenticated. AJP \
-                 backends get it as the user of the request (`getRemoteUser`): Tomcat with \
-                 `tomcatAuthentication=\"false\"` in its AJP connector. The last line counts, and an \
-                 empty one is none.",
-        extremes: "The field is removed from every request of this upstream, and not believed from others. \
+        effect: "Who tells the user. AJP backends get it as the user of the request (`getRemoteUser`): Tomcat with \
+                 `tomcatAuthentication=\"false\"` in its AJP connector. `\"auth\"` is the user of the route's sign-on \
+                 ([auth.NAME]). `\"header:NAME\"` is a field by which a proxy in `trusted_proxies` tells the user that it \
+                 authenticated; the last line counts, and an empty one is none.",
+        extremes: "A route without `auth` has no user. The field is removed from every request of this upstream, and not believed from others. \
                    Everybody who reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
         elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
     },

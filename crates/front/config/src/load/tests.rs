@@ -37,6 +37,10 @@ fn file(header: &str, added: &str) -> String {
         ("[cache.NAME]", ""),
         ("[cache.pages]", ""),
         ("[limit.NAME]", "rate = \"1/s\""),
+        (
+            "[auth.NAME]",
+            "upstream = \"NAME\"\npath = \"/oauth2/auth\"",
+        ),
         ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
         ("[server.response_headers]", ""),
         ("[route.unless]", "cookie = \"operator=1\""),
@@ -200,6 +204,9 @@ fn each_key_reaches_a_value_of_its_own() {
         let mut added = format!("{} = {}", key.name, key.sample);
         if key.name == "hash_by" {
             added.insert_str(0, "policy = \"hash\"\n");
+        }
+        if key.name == "fields" && header == "[auth.NAME]" {
+            added.insert_str(0, "user = \"X-User\"\n");
         }
         if key.name == "auth_type" {
             added.insert_str(0, "remote_user = \"header:X-User\"\n");

@@ -54,6 +54,8 @@ pub(crate) struct Record<'a> {
     pub(crate) limit: Option<&'a str>,
     /// The name of the limit that would have refused the request if it were enforced.
     pub(crate) limit_dry: Option<&'a str>,
+    /// What the route's sign-on said; `None`: it was not asked.
+    pub(crate) auth: Option<AuthLine<'a>>,
     /// The time from the request's head until the last attempt got its connection; `None`: none got one.
     pub(crate) lease: Option<Duration>,
     /// The time from the request's head to the end of its body; `None` without a body.
@@ -86,6 +88,17 @@ pub(crate) struct SessionLine<'a> {
     pub(crate) route: Option<&'a [u8]>,
     /// The name of the backend of the first attempt; `None`: there was no attempt.
     pub(crate) first_backend: Option<&'a str>,
+}
+
+/// The facts about a route's sign-on that a log line shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AuthLine<'a> {
+    /// The name of the sign-on.
+    pub(crate) name: &'a str,
+    /// The user; `None`: the client is anonymous, or has not signed on.
+    pub(crate) user: Option<&'a [u8]>,
+    /// The time that the answer took.
+    pub(crate) waited: Duration,
 }
 
 /// The facts about a route's cache that a log line shows.
@@ -154,7 +167,9 @@ impl Stamp {
             .ok()
             .and_then(|second| Timestamp::from_second(second).ok());
         let local = timestamp.unwrap_or_default().to_zoned(TimeZone::system());
-        self.combined = local.strftime(" - - [%d/%b/%Y:%H:%M:%S %z] \"").to_string();
+        self.combined = local
+            .strftime(&format!("{NO_USER} [%d/%b/%Y:%H:%M:%S %z] \""))
+            .to_string();
         self.json = format!("{JSON_TIME}{}", local.strftime("%Y-%m-%dT%H:%M:%S"));
         self.json_end = local.strftime("%:z\",\"id\":\"").to_string();
     }
@@ -205,7 +220,7 @@ impl Record<'_> {
     /// Appends the line in the format `combined`.
     fn append_combined(&self, stamp: &Stamp, out: &mut Vec<u8>) {
         put(out, IpText::new(self.client).as_bytes());
-        put(out, stamp.combined.as_bytes());
+        self.append_user_and_time(stamp, out);
         match &self.request {
             Some(request) => request.append(out),
             None => out.push(b'-'),
@@ -236,15 +251,7 @@ impl Record<'_> {
             session.append(out);
         }
         self.append_origin(out);
-        for (key, limit) in [
-            (&b" limit="[..], self.limit),
-            (b" limit_dry=", self.limit_dry),
-        ] {
-            if let Some(limit) = limit {
-                put(out, key);
-                put(out, limit.as_bytes());
-            }
-        }
+        self.append_asked(out);
         match self.reason {
             Some(reason) => put(out, format!(" reason={reason}").as_bytes()),
             None => put(out, b" reason=-"),
@@ -270,6 +277,41 @@ impl Record<'_> {
         put(out, b" id=");
         put(out, &self.id.digits());
         out.push(b'\n');
+    }
+
+    /// Appends the second and the third word of a combined line, and the time up to the request.
+    fn append_user_and_time(&self, stamp: &Stamp, out: &mut Vec<u8>) {
+        let Some(user) = self.user() else {
+            return put(out, stamp.combined.as_bytes());
+        };
+        put(out, b" - ");
+        escape_word(user, out);
+        let after_user = stamp.combined.strip_prefix(NO_USER);
+        put(out, after_user.unwrap_or_default().as_bytes());
+    }
+
+    /// Appends what was asked before the request was served: limits that refused it or would have, and a sign-on.
+    fn append_asked(&self, out: &mut Vec<u8>) {
+        for (key, limit) in [
+            (&b" limit="[..], self.limit),
+            (b" limit_dry=", self.limit_dry),
+        ] {
+            if let Some(limit) = limit {
+                put(out, key);
+                put(out, limit.as_bytes());
+            }
+        }
+        if let Some(auth) = &self.auth {
+            put(out, b" auth=");
+            put(out, auth.name.as_bytes());
+            put(out, b" auth_us=");
+            put_micros(out, Some(auth.waited));
+        }
+    }
+
+    /// The user that has signed on.
+    pub(super) fn user(&self) -> Option<&[u8]> {
+        self.auth.as_ref()?.user
     }
 
     /// Appends where the body came from: a file, compression or a cache. Nothing for an ordinary response.
@@ -320,6 +362,11 @@ impl Record<'_> {
         self.append_json_origin(out);
         json_text(key!("limit"), self.limit, out);
         json_text(key!("limit_dry"), self.limit_dry, out);
+        if let Some(auth) = &self.auth {
+            json_bytes(key!("user"), auth.user, out);
+            json_word(key!("auth"), auth.name, out);
+            json_number(key!("auth_us"), Some(micros(auth.waited)), out);
+        }
         json_number(key!("lease_us"), self.lease.map(micros), out);
         json_number(key!("upload_us"), self.upload.map(micros), out);
         json_number(key!("first_byte_us"), self.first_byte.map(micros), out);
@@ -462,6 +509,19 @@ pub(super) fn version_name(version: Version) -> &'static str {
     }
 }
 
+/// Escapes a text as [`escape`] does, and blanks too, so that it stays one word.
+pub(super) fn escape_word(text: &[u8], out: &mut Vec<u8>) {
+    for word in text.split_inclusive(|&byte| byte == b' ') {
+        match word.strip_suffix(b" ") {
+            Some(before) => {
+                escape(before, out);
+                put(out, b"\\x20");
+            }
+            None => escape(word, out),
+        }
+    }
+}
+
 pub(super) fn escape_value(value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
         Some(value) => escape(value, out),
@@ -565,6 +625,9 @@ fn odd_bytes(word: &[u8; 8]) -> u64 {
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
+
+/// The second and the third word of a combined line without a user.
+const NO_USER: &str = " - -";
 
 /// The beginning of a JSON line, up to its time.
 const JSON_TIME: &str = "{\"time\":\"";

@@ -5,7 +5,8 @@ use std::time::Duration;
 use catamaran_upstream::IpText;
 
 use super::line::{
-    Record, Stamp, escape, escape_value, fraction, put, put_micros, put_number, version_name,
+    Record, Stamp, escape, escape_value, escape_word, fraction, put, put_micros, put_number,
+    version_name,
 };
 use crate::config::log_template::{LogFact, LogPart, LogTemplate};
 
@@ -33,6 +34,12 @@ impl Record<'_> {
         };
         match fact {
             LogFact::Client => put(out, IpText::new(self.client).as_bytes()),
+            LogFact::User => match self.user() {
+                Some(user) => escape_word(user, out),
+                None => out.push(b'-'),
+            },
+            LogFact::Auth => put_text(self.auth.map(|auth| auth.name), out),
+            LogFact::AuthMicros => put_micros(out, self.auth.map(|auth| auth.waited)),
             LogFact::Time => stamp.append_iso(out),
             LogFact::TimeLocal => stamp.append_local(out),
             LogFact::Request => match request {

@@ -56,6 +56,11 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         }),
         limit: Some("login"),
         limit_dry: Some("pages"),
+        auth: Some(AuthLine {
+            name: "staff",
+            user: Some(b"a \"n"),
+            waited: Duration::from_micros(56),
+        }),
         lease: Some(Duration::from_micros(12)),
         upload: Some(Duration::from_micros(34)),
         first_byte: None,
@@ -125,14 +130,14 @@ fn combined() {
     let (line, id) = line(AccessLogFormat::Combined);
     let (before, rest) = line.split_once('[').expect("a time");
     let (time, after) = rest.split_once(']').expect("its end");
-    assert_eq!(before, "127.0.0.1 - - ");
+    assert_eq!(before, "127.0.0.1 - a\\x20\\\"n ");
     assert_eq!(time.len(), "21/Nov/2026:01:02:03 +0000".len());
     let expected = format!(
         " \"GET /a\\\"b?q=1 HTTP/1.1\" 502 347 \"-\" \"a \\\"b\\\" \\\\ \\xe9\" \
          upstream=default backend=ajp://127.0.0.1:8009 attempts=2 lease_us=12 upload_us=34 \
          first_byte_us=- \
          total_us=4711 sticky=moved session_route=\"a\\\" b\" first_backend=a file=open compressed=gzip plain=5000 \
-          cache=uncacheable cache_reason=set-cookie cache_age=7 limit=login limit_dry=pages reason=backend:closed \
+          cache=uncacheable cache_reason=set-cookie cache_age=7 limit=login limit_dry=pages auth=staff auth_us=56 reason=backend:closed \
          host=\"example.org\" ms=7 given_id=\"7f-a\" protocol=http/1.1 tls_version=- tls_cipher=- id={id}\n"
     );
     assert_eq!(after, expected);
@@ -153,7 +158,7 @@ fn json() {
          \"upstream\":\"default\",\"backend\":\"ajp://127.0.0.1:8009\",\"sticky\":\"moved\",\
          \"session_route\":\"a\\\" b\",\"first_backend\":\"a\",\"attempts\":2,\"file\":\"open\",\
          \"compressed\":\"gzip\",\"plain\":5000,\"cache\":\"uncacheable\",\"cache_reason\":\"set-cookie\",\
-         \"cache_age\":7,\"limit\":\"login\",\"limit_dry\":\"pages\",\"lease_us\":12,\"upload_us\":34,\"total_us\":4711,\"reason\":\"backend:closed\",\
+         \"cache_age\":7,\"limit\":\"login\",\"limit_dry\":\"pages\",\"user\":\"a \\\"n\",\"auth\":\"staff\",\"auth_us\":56,\"lease_us\":12,\"upload_us\":34,\"total_us\":4711,\"reason\":\"backend:closed\",\
          \"protocol\":\"http/1.1\"}}\n"
     );
     assert_eq!(after, expected);
@@ -211,6 +216,7 @@ fn json_of_a_request_that_was_not_understood() {
             cache: None,
             limit: None,
             limit_dry: None,
+            auth: None,
             lease: None,
             upload: None,
             ..*record

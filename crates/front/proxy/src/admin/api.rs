@@ -126,6 +126,7 @@ fn explain(desk: &Desk, request: &Request) -> Reply {
         from: text("from"),
         listen: text("listen"),
         client_certificate: text("client_certificate") == "true",
+        auth: text("auth"),
         http2: text("http2") == "true",
     };
     let profiles = shared.profiles.load();

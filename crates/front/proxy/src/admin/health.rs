@@ -140,6 +140,7 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         backends,
         caches: site.caches.to_vec(),
         request_limits: site.limits.clone(),
+        auths: site.auths.clone(),
         usage: process::own_usage().ok(),
         certificates: tls::certificates(&shared.profiles.load()),
         refusals: tls::refusals(&shared.profiles.load()),

@@ -23,6 +23,7 @@ use crate::control::unix_seconds;
 use crate::counters::{CountersSnapshot, FileResult};
 use crate::limits::{Limit, Spell};
 use crate::site::BackendStatus;
+use crate::site::auth::{AuthFigures, AuthResult, SiteAuths};
 use crate::site::hold::HoldFigures;
 use crate::site::limits::{LimitResult, SiteLimits};
 use crate::traces::SpanResult;
@@ -47,6 +48,8 @@ pub(crate) struct Observation {
     pub(crate) caches: Vec<Cache>,
     /// The limits of requests; `None`: there are none.
     pub(crate) request_limits: Option<Arc<SiteLimits>>,
+    /// The sign-ons; `None`: there are none.
+    pub(crate) auths: Option<Arc<SiteAuths>>,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) own_log_lines_dropped: u64,
@@ -187,6 +190,7 @@ fn render_contents(page: &mut Exposition, observed: &Observation) {
     render_compression(page, observed);
     render_caches(page, &observed.caches);
     render_request_limits(page, observed.request_limits.as_deref());
+    render_auths(page, observed.auths.as_deref());
 }
 
 fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
@@ -274,6 +278,20 @@ fn render_request_limits(page: &mut Exposition, limits: Option<&SiteLimits>) {
     }
     page.family(&families::LIMIT_EVICTED)
         .only(limits.map_or(0, |limits| limits.table().evicted()));
+}
+
+fn render_auths(page: &mut Exposition, auths: Option<&SiteAuths>) {
+    let all: Vec<AuthFigures> = auths.into_iter().flat_map(SiteAuths::figures).collect();
+    let mut requests = page.family(&families::AUTH_REQUESTS);
+    for auth in &all {
+        for (result, count) in AuthResult::ALL.iter().zip(auth.requests) {
+            requests.sample(&[&auth.name, result.name()], count);
+        }
+    }
+    let mut waits = page.family(&families::AUTH_SECONDS);
+    for auth in &all {
+        waits.histogram(&[&auth.name], &auth.waits);
+    }
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observation) {

@@ -2,18 +2,30 @@
 
 use catamaran_message::FieldName;
 
+use super::auth::AuthSource;
+
 /// AJP13's user and named attributes, and where their values come from.
 ///
 /// Backends over HTTP/1.1 get none. In docs/reference.md these are `remote_user` and `auth_type` of
 /// `[upstream.NAME]`, and `[upstream.NAME.attributes]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestAttributes {
-    /// The field by which a trusted proxy tells the user that it authenticated.
-    pub remote_user: Option<FieldName>,
+    /// Who tells the user; `None`: nobody does.
+    pub remote_user: Option<UserSource>,
     /// How the user was authenticated; sent only with requests that have a user.
     pub auth_type: Option<AttributeSource>,
     /// The named attributes, each with the source of its value.
     pub named: Vec<(String, AttributeSource)>,
+}
+
+/// Who tells the user of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserSource {
+    /// A trusted proxy, which authenticated the user, in the last line of this field. The field is removed from every
+    /// request.
+    Header(FieldName),
+    /// The sign-on of the request's route.
+    Auth,
 }
 
 /// The source of an attribute's value.
@@ -28,6 +40,8 @@ pub enum AttributeSource {
     /// A fact about the TLS that the client itself used: to the front, or to a proxy of `proxy_protocol_from` that
     /// reports it.
     Tls(TlsFact),
+    /// A value that the sign-on of the request's route gives.
+    Auth(AuthSource),
 }
 
 /// A fact about the client or about the URL that it asked for.
@@ -65,8 +79,15 @@ impl RequestAttributes {
         let sources = self.auth_type.iter().chain(named);
         let of_sources = sources.filter_map(|source| match source {
             AttributeSource::Header(name) => Some(name),
-            AttributeSource::Text(_) | AttributeSource::Client(_) | AttributeSource::Tls(_) => None,
+            AttributeSource::Text(_)
+            | AttributeSource::Client(_)
+            | AttributeSource::Tls(_)
+            | AttributeSource::Auth(_) => None,
         });
-        self.remote_user.iter().chain(of_sources)
+        let of_user = match &self.remote_user {
+            Some(UserSource::Header(name)) => Some(name),
+            Some(UserSource::Auth) | None => None,
+        };
+        of_user.into_iter().chain(of_sources)
     }
 }

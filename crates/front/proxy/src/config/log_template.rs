@@ -95,6 +95,7 @@ macro_rules! facts {
 
 facts! {
     "client" Client: "The client's address; trusted proxies are looked through.";
+    "user" User: "The user that has signed on.";
     "time" Time: "The time at which the exchange ended, by ISO 8601.";
     "time_local" TimeLocal: "That time as Apache's formats have it, without brackets.";
     "request" Request: "Method, path with query, and version.";
@@ -113,6 +114,7 @@ facts! {
     "attempts" Attempts: "The number of attempts.";
     "sticky" Sticky: "What became of the session.";
     "cache" Cache: "What the cache did.";
+    "auth" Auth: "The sign-on that was asked.";
     "reason" Reason: "The culprit and the token.";
     "protocol" Protocol: "The connection's protocol, as ALPN names it.";
     "tls_version" TlsVersion: "The version of TLS.";
@@ -121,6 +123,7 @@ facts! {
     "trace_id" TraceId: "The id of the trace that the request is part of.";
     "span_id" SpanId: "The id of the front's span in that trace.";
     "duration" Duration: "Seconds until the last byte was taken, with three decimals.";
+    "auth_us" AuthMicros: "Microseconds that the sign-on took.";
     "lease_us" LeaseMicros: "Microseconds until a connection to the backend was there.";
     "upload_us" UploadMicros: "Microseconds until the request's body had arrived.";
     "first_byte_us" FirstByteMicros: "Microseconds until the response's head had arrived.";

@@ -44,6 +44,8 @@ pub struct RouteRules {
     pub cache: Option<String>,
     /// The names of the limits that requests of this route are subject to, besides those of the listener.
     pub limits: Vec<String>,
+    /// The name of the sign-on that clients need; `None`: none.
+    pub auth: Option<String>,
     /// The pages of other origins that may use the route; `None`: the backend's own fields of CORS decide.
     pub cors: Option<Arc<CorsConfig>>,
     /// The networks whose clients are served. Empty: clients of every network.

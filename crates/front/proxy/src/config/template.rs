@@ -86,6 +86,8 @@ pub enum Placeholder {
     AndQuery,
     /// `{path_query}`: the normalised path, and `?` with the query if there is one.
     PathQuery,
+    /// `{url}`: the URL that the client asked for, with the normalised path.
+    Url,
     /// `{rest}`: the part of the normalised path after the route's path. It is empty or begins with a
     /// slash. httpd: what `Redirect` appends.
     Rest,
@@ -203,6 +205,21 @@ impl Placeholder {
         has_response: false,
     };
 
+    /// The placeholders that the address of a page to sign on may have.
+    pub const OF_SIGN_IN: KnownNames = KnownNames {
+        placeholders: &[
+            Self::Url,
+            Self::Host,
+            Self::Authority,
+            Self::Scheme,
+            Self::Path,
+            Self::Query,
+            Self::PathQuery,
+        ],
+        has_values: false,
+        has_response: false,
+    };
+
     /// The placeholders that are filled in in the text of an answer.
     pub const OF_TEXTS: KnownNames = Self::OF_FIELDS;
 
@@ -228,14 +245,15 @@ impl Placeholder {
             Self::Host | Self::Authority | Self::Scheme | Self::Path | Self::Rest => false,
             // A stored response is one to GET.
             Self::ClientIp | Self::RequestId | Self::Method | Self::Count(_) => false,
-            Self::Query | Self::Search | Self::AndQuery | Self::PathQuery | Self::RestQuery => true,
+            Self::Query | Self::Search | Self::AndQuery | Self::PathQuery => true,
+            Self::RestQuery | Self::Url => true,
             Self::TlsVersion | Self::TlsCipher | Self::TlsName | Self::TlsReused => true,
         }
     }
 
     /// Whether some placeholder has this name.
     pub(crate) fn is_name(name: &str) -> bool {
-        let all = [Self::OF_FIELDS, Self::OF_REDIRECTS];
+        let all = [Self::OF_FIELDS, Self::OF_REDIRECTS, Self::OF_SIGN_IN];
         all.iter().any(|names| names.placeholder(name).is_some())
     }
 
@@ -252,6 +270,7 @@ impl Placeholder {
             Self::Search => "search",
             Self::AndQuery => "and_query",
             Self::PathQuery => "path_query",
+            Self::Url => "url",
             Self::Rest => "rest",
             Self::RestQuery => "rest_query",
             Self::TlsVersion => "tls_version",

@@ -270,7 +270,7 @@ async fn attempt(
         pages: exchange.decided.pages.replacing(),
         cookie: upstream.cookie(choice, outgoing.identity.secure),
     };
-    let request = exchange.progress.hook.is_some().then_some(outgoing);
+    let request = exchange.progress.sink.is_some().then_some(outgoing);
     let policy = exchange.decided.policy(Some(backend_policy), request);
     let source = Source::Backend(Leased {
         lease: &mut lease,
@@ -321,8 +321,8 @@ fn send(
 /// Notes that the request's head was sent: for administrators, and, with the backend, for readers of a fetch.
 #[inline]
 fn enter_sent(exchange: &Exchange<'_>, body: BodyLength, choice: &Choice<'_>) {
-    if let Some(hook) = &exchange.progress.hook {
-        hook.note_facts(FetchFacts {
+    if let Some(sink) = &exchange.progress.sink {
+        sink.note_facts(FetchFacts {
             // Readers look the index up in the site with which the fetch began. It means nothing there after a move to
             // another site.
             member: (!exchange.attempts.is_moved).then_some(choice.member),

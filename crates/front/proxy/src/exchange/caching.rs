@@ -33,6 +33,7 @@ use crate::exchange::fetch::{self, FetchOrder};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::own_response;
 use crate::exchange::relay::RelayError;
+use crate::exchange::sink::Sink;
 use crate::exchange::source::Source;
 use crate::exchange::source::cached::{CacheJob, CacheOutcome, CachedSource};
 use crate::exchange::source_error::{CachedError, SourceError};
@@ -176,7 +177,7 @@ pub(crate) async fn serve<'a>(
             if exchange.progress.status.is_none() && !failure.client_gone =>
         {
             // The hook was for the response of the backend. The stale response is stored already.
-            exchange.progress.hook = None;
+            exchange.progress.sink = None;
             lookup.serve_stale(exchange, down, &found).await
         }
         (fetched, _) => fetched,
@@ -287,7 +288,7 @@ impl<'a> CacheLookup<'_, 'a> {
         reason: &'static str,
     ) -> Result<(), Failure> {
         let cache = self.request.cache.clone();
-        exchange.progress.hook = Some(Box::new(if self.request.changes {
+        let hook = if self.request.changes {
             CacheHook::Invalidate(Invalidation {
                 cache,
                 key: self.request.key.clone(),
@@ -295,7 +296,8 @@ impl<'a> CacheLookup<'_, 'a> {
             })
         } else {
             CacheHook::Tell(cache, reason)
-        }));
+        };
+        exchange.progress.sink = Some(Box::new(Sink::Cache(hook)));
         let cache = self.request.cache;
         note_cache(exchange, cache, CacheResult::Bypass, Some(reason), None);
         self.try_backends(exchange, down).await
@@ -310,10 +312,11 @@ impl<'a> CacheLookup<'_, 'a> {
         let scope = RequestScope::of(&self.outgoing.head.headers);
         let about = self.tee_request(self.outgoing.head.method.clone(), scope);
         let tee = Tee::beside(self.request.cache, self.request.key.clone(), about);
-        exchange.progress.hook = Some(Box::new(CacheHook::Tee(tee)));
+        let sink = Sink::Cache(CacheHook::Tee(tee));
+        exchange.progress.sink = Some(Box::new(sink));
         let served = self.try_backends(exchange, down).await;
-        let hook = exchange.progress.hook.as_ref();
-        let refusal = hook.and_then(|hook| hook.refusal());
+        let sink = exchange.progress.sink.as_ref();
+        let refusal = sink.and_then(|sink| sink.refusal());
         let result = if refusal.is_some() {
             CacheResult::Uncacheable
         } else {

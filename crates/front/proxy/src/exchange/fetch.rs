@@ -1,11 +1,15 @@
-//! A fetch for a cache: an exchange without a client, in a task of the worker.
+//! Exchanges without a client: a fetch for a cache, in a task of the worker, and a request that the front itself makes for
+//! another exchange, in the task of that.
 //!
-//! It keeps its site until its end, as every exchange does. It is not logged; the requests that wait for
-//! it are.
+//! They keep their site until their end, as every exchange does. They are not logged; the requests that wait for
+//! them are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use catamaran_cache::storable::RequestScope;
+use catamaran_message::ResponseHead;
 use catamaran_message::name::{ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use http::Method;
 
@@ -14,8 +18,11 @@ use crate::cache::object::Object;
 use crate::exchange::attempts;
 use crate::exchange::cache_hook::{CacheHook, Tee};
 use crate::exchange::downstream::Downstream;
+use crate::exchange::failure::Failure;
 use crate::exchange::outgoing::Outgoing;
+use crate::exchange::pages::Pages;
 use crate::exchange::scene::Scene;
+use crate::exchange::sink::{Collector, Sink};
 use crate::exchange::sites::Sites;
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
@@ -32,7 +39,7 @@ pub(crate) struct FetchOrder {
     listener: usize,
     request: Outgoing<'static>,
     trace: Option<Trace>,
-    hook: Box<CacheHook>,
+    sink: Box<Sink>,
 }
 
 impl FetchOrder {
@@ -64,7 +71,7 @@ impl FetchOrder {
             site: Arc::clone(site),
             request,
             trace,
-            hook: Box::new(CacheHook::Tee(tee)),
+            sink: Box::new(Sink::Cache(CacheHook::Tee(tee))),
         }
     }
 }
@@ -99,7 +106,7 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
         listener,
         request,
         trace,
-        hook,
+        sink,
     } = order;
     let sites = Sites::new(site);
     let site = sites.first();
@@ -126,14 +133,73 @@ pub(crate) async fn run(worker: Arc<Worker>, order: FetchOrder) {
         .pages
         .prefer(rules.and_then(|rules| rules.error_pages()));
     exchange.progress.body_complete = true;
-    exchange.progress.hook = Some(hook);
+    exchange.progress.sink = Some(sink);
     upstream.retry_budget.request(worker.index());
     let mut nobody = Downstream::Nobody;
     let fetched = attempts::try_backends(&mut exchange, upstream, &mut nobody, &request).await;
-    if let (Err(failure), Some(hook)) = (fetched, &mut exchange.progress.hook) {
-        hook.fail(FillFailure {
+    if let (Err(failure), Some(sink)) = (fetched, &mut exchange.progress.sink) {
+        sink.fail(FillFailure {
             status: failure.status,
             reason: failure.reason,
         });
     }
+}
+
+/// A request of the front's own, made for another exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subrequest<'r> {
+    pub(crate) upstream: &'r Upstream,
+    pub(crate) request: &'r Outgoing<'r>,
+    /// The longest time for the whole response.
+    pub(crate) time_max: Duration,
+    /// The most bytes of the response's body.
+    pub(crate) body_max: usize,
+}
+
+/// Why a subrequest has no response.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SubrequestError {
+    /// The response is larger than allowed.
+    TooLarge,
+    Failed(Failure),
+}
+
+/// Makes a request of the front's own, and returns the whole response. `scene` and `sites` are those of the exchange that
+/// waits for it.
+pub(crate) async fn collect(
+    scene: Scene<'_>,
+    sites: &Sites,
+    subrequest: Subrequest<'_>,
+) -> Result<(ResponseHead, Bytes), SubrequestError> {
+    let Subrequest {
+        upstream,
+        request,
+        time_max,
+        body_max,
+    } = subrequest;
+    let worker = scene.worker;
+    // The exchange that waits uses its own deadline meanwhile, to notice that its client leaves.
+    let deadline = worker.deadlines().join();
+    deadline.attach().await;
+    let own_scene = Scene {
+        deadline: &deadline,
+        ..scene
+    };
+    let mut exchange = Box::new(Exchange::new(own_scene, sites, None, None));
+    exchange.decided.upstream = Some(upstream);
+    // The response is for the front: no page of the operator replaces it.
+    exchange.decided.pages = Pages::new(None, exchange.id);
+    exchange.progress.body_complete = true;
+    let collector = Collector::new(body_max, time_max);
+    exchange.progress.sink = Some(Box::new(Sink::Collect(collector)));
+    upstream.retry_budget.request(worker.index());
+    let mut nobody = Downstream::Nobody;
+    let fetched = attempts::try_backends(&mut exchange, upstream, &mut nobody, request).await;
+    let sink = exchange.progress.sink.take();
+    if sink.as_ref().is_some_and(|sink| sink.is_abandoned()) {
+        return Err(SubrequestError::TooLarge);
+    }
+    fetched.map_err(SubrequestError::Failed)?;
+    let collected = sink.and_then(|sink| sink.into_collected());
+    collected.ok_or(SubrequestError::TooLarge)
 }

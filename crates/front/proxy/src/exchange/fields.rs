@@ -9,6 +9,7 @@
 //! | `Connection`, what it names, other hop-by-hop fields; names with `_` | removed | [`clean`] |
 //! | `Max-Forwards` | counted down if the method is OPTIONS | [`clean`], asked by the verdict |
 //! | who the client is (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`, …), which certificate it has | removed, unless a trusted proxy wrote them | [`claims`] names them, [`clean`] removes them, [`forwarded`] reads them |
+//! | those in which a route's sign-on tells who the client is | removed from every request, written from the sign-on's answer | [`signed_on`] |
 //! | fields that become AJP13's attributes | removed, and read if a trusted proxy wrote them | [`attributes`] |
 //! | `X-Forwarded-*`, `Forwarded` | written for backends that speak HTTP | [`own`] |
 //! | `Via`, the request's id | written for all backends | [`own`] |
@@ -39,3 +40,4 @@ pub(crate) mod forwarded;
 pub(crate) mod own;
 pub(crate) mod passage;
 mod reverse;
+pub(crate) mod signed_on;

@@ -13,13 +13,13 @@ use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
 use crate::client::ClientError;
-use crate::exchange::cache_hook::CacheHook;
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::leaving::in_time;
 use crate::exchange::pages::MAINTENANCE;
 use crate::exchange::relay::RelayError;
 use crate::exchange::scene::Scene;
+use crate::exchange::sink::Sink;
 use crate::exchange::state::Exchange;
 use crate::site::Upstream;
 use crate::site::hold::LeftOut;
@@ -40,8 +40,8 @@ struct MemberWait<'e> {
     upstream: &'e Upstream,
     /// The members of the upstream that the route leaves out.
     left_out: LeftOut<'e>,
-    /// The cache for which the response is fetched.
-    hook: Option<&'e CacheHook>,
+    /// Who takes the response besides the client.
+    sink: Option<&'e Sink>,
 }
 
 /// Waits for a member of the upstream that takes new sessions, at most for what is left of the exchange's `hold`.
@@ -72,7 +72,7 @@ pub(super) async fn wait<'a>(
         scene,
         upstream,
         left_out,
-        hook: exchange.progress.hook.as_deref(),
+        sink: exchange.progress.sink.as_deref(),
     };
     let waited = in_time(
         Box::pin(awaited.first_member()),
@@ -135,7 +135,7 @@ impl MemberWait<'_> {
         let Self {
             scene, upstream, ..
         } = self;
-        if self.hook.is_some_and(CacheHook::is_abandoned) {
+        if self.sink.is_some_and(Sink::is_abandoned) {
             return Err(Failure::from_client(&ClientError::Left));
         }
         let stopped = present.indices_of(upstream, self.left_out.stopped);
@@ -166,8 +166,8 @@ impl MemberWait<'_> {
 
     /// Ends once nobody wants the response any more that is fetched for a cache.
     async fn abandoned(self) {
-        match self.hook {
-            Some(hook) => poll_fn(|cx| hook.poll_abandoned(cx)).await,
+        match self.sink {
+            Some(sink) => poll_fn(|cx| sink.poll_abandoned(cx)).await,
             None => pending().await,
         }
     }

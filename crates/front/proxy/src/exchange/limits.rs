@@ -104,7 +104,7 @@ fn settle<'a>(
             flights.push(asked.ask);
         }
     }
-    exchange.decided.limit_fields = fields.map(LimitFields::finish);
+    exchange.decided.client_fields = fields.map(LimitFields::finish);
     if let Some(limit) = refusing {
         let seconds = whole_seconds(outcome.wait());
         return Some(OwnAnswer::limited(limit.config.token(), seconds));

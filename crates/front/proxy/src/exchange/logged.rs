@@ -1,6 +1,7 @@
 //! The parts of a request that its log line shows, kept until the line is written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use catamaran_message::RequestHead;
@@ -8,8 +9,8 @@ use catamaran_message::name::{REFERER, USER_AGENT};
 use http::{Method, Version};
 use tokio::time::Instant;
 
-use crate::access_log::{CacheLine, LoggedFields, RequestLine};
-use crate::config::LimitConfig;
+use crate::access_log::{AuthLine, CacheLine, LoggedFields, RequestLine};
+use crate::config::{AuthConfig, LimitConfig};
 
 /// The parts of a request that its log line shows. They share the head's memory until
 /// [`Self::detach`].
@@ -32,10 +33,32 @@ pub(crate) struct LoggedRequest {
     pub(crate) limit: Option<Arc<LimitConfig>>,
     /// The limit that would have refused it if it were enforced.
     pub(crate) limit_dry: Option<Arc<LimitConfig>>,
+    /// What the route's sign-on said; `None`: it was not asked.
+    pub(crate) auth: Option<LoggedAuth>,
     /// The time at which the last attempt got its connection.
     pub(crate) leased: Option<Instant>,
     /// The time at which the response was complete.
     pub(crate) ended: Option<Instant>,
+}
+
+/// What a sign-on said of a request, for its log line.
+#[derive(Debug)]
+pub(crate) struct LoggedAuth {
+    pub(crate) config: Arc<AuthConfig>,
+    /// The user; `None`: the client is anonymous, or has not signed on.
+    pub(crate) user: Option<Bytes>,
+    /// The time that the answer took.
+    pub(crate) waited: Duration,
+}
+
+impl LoggedAuth {
+    fn line(&self) -> AuthLine<'_> {
+        AuthLine {
+            name: &self.config.name,
+            user: self.user.as_deref(),
+            waited: self.waited,
+        }
+    }
 }
 
 impl LoggedRequest {
@@ -58,6 +81,7 @@ impl LoggedRequest {
             cache: None,
             limit: None,
             limit_dry: None,
+            auth: None,
             leased: None,
             ended: None,
         }
@@ -79,6 +103,11 @@ impl LoggedRequest {
         for part in optional.into_iter().flatten() {
             copy(part);
         }
+    }
+
+    /// What the route's sign-on said.
+    pub(crate) fn auth(&self) -> Option<AuthLine<'_>> {
+        self.auth.as_ref().map(LoggedAuth::line)
     }
 
     pub(crate) fn line(&self) -> RequestLine<'_> {

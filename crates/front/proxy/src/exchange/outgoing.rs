@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
-use catamaran_message::name::{COOKIE, HOST};
+use catamaran_message::name::{AUTHORIZATION, COOKIE, HOST};
 use catamaran_message::{
     Authority, Field, FieldName, Fields, Id, NameRef, Request, RequestHead, Traits,
 };
@@ -19,13 +19,14 @@ use http::{Method, StatusCode};
 
 use super::failure::Failure;
 use crate::boxed::in_box;
-use crate::config::{Address, BackendConfig, ClientCertFields, HostName, QueryForm};
+use crate::config::{Address, AuthKind, BackendConfig, ClientCertFields, HostName, QueryForm};
 use crate::counters::{Culprit, Reason};
 use crate::exchange::fields::attributes::{AttributeFacts, Attributes};
 use crate::exchange::fields::clean::{clean_request, withhold};
 use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::own::{ForwardedClient, OwnFields};
 use crate::exchange::fields::passage::{self, Passage, Values};
+use crate::exchange::fields::signed_on::{SignedOn, hide_cookies, withhold_claims};
 use crate::exchange::fields::{certificate, claims};
 use crate::exchange::grounds::Grounds;
 use crate::path::NormalPath;
@@ -58,6 +59,8 @@ pub(crate) struct Outgoing<'s> {
     own: Own,
     /// The named attributes and the user for AJP backends; `None`: the upstream configures none.
     attributes: Option<Box<Attributes>>,
+    /// Whether the route has a sign-on.
+    asks_auth: bool,
     /// Fields that the client sent but no backend gets. They are kept only if a cache takes part.
     withheld: Option<Box<Fields>>,
     /// Values that the route's rules have put into fields and that nothing else in a cache's key tells.
@@ -88,6 +91,8 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) attributes: Option<&'r Attributes>,
     /// Values that the route's rules have put into fields.
     pub(crate) filled: &'r [Vec<u8>],
+    /// Whether the request has an `Authorization`, or its route a sign-on, whatever that told.
+    pub(crate) is_authorized: bool,
     /// Whether the backend learns who the client is, by its certificate or as a user.
     pub(crate) names_client: bool,
 }
@@ -102,13 +107,17 @@ pub(crate) struct BackendEnd<'b> {
 
 /// The purpose for which a request is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestPurpose<'s> {
+pub(crate) struct RequestPurpose<'s, 'c> {
     pub(crate) upstream: &'s Upstream,
     /// The protocol of the tunnel that the client wants and the route allows. Such a request is sent over HTTP even to
     /// AJP backends.
     pub(crate) upgrade: Option<&'s str>,
     /// Whether a cache takes part in the request.
     pub(crate) is_cached: bool,
+    /// Whether the route has a sign-on.
+    pub(crate) asks_auth: bool,
+    /// What the sign-on told; `None`: nothing.
+    pub(crate) signed_on: Option<&'c SignedOn>,
 }
 
 impl<'s> Outgoing<'s> {
@@ -117,7 +126,7 @@ impl<'s> Outgoing<'s> {
     pub(crate) fn new(
         grounds: &Grounds<'s>,
         sender: &Sender,
-        purpose: RequestPurpose<'s>,
+        purpose: RequestPurpose<'s, '_>,
         mut head: Box<RequestHead>,
         path: NormalPath,
     ) -> Result<Box<Self>, Failure> {
@@ -128,6 +137,9 @@ impl<'s> Outgoing<'s> {
         let own = own_cookie.and_then(|cookie| cookie.take(&mut head.headers));
         let mut withheld = purpose.is_cached.then(Fields::new);
         let underscored = clean(&mut head, grounds, peer.trusted, &mut withheld)?;
+        if let Some(auths) = &site.auths {
+            withhold_claims(auths.claims(), &mut head.headers, &mut withheld);
+        }
         let over_http = purpose.upstream.wants_forwarded_fields() || purpose.upgrade.is_some();
         // A backend over AJP gets no `X-Forwarded-Host`: it sees the host that the proxy was asked for.
         if !over_http && let Some(asked) = forwarded::asked_of_proxy(sender, &head) {
@@ -140,9 +152,15 @@ impl<'s> Outgoing<'s> {
                 sender: *sender,
                 host: authority.map_or(&host, |authority| &authority.host),
                 tls: client.tls_facts(),
+                signed_on: purpose.signed_on,
             };
             Attributes::take(wanted, &mut head.headers, &mut withheld, facts)
         });
+        if let Some(signed_on) = purpose.signed_on {
+            let AuthKind::Forward(service) = &signed_on.auth.kind;
+            hide_cookies(&service.hide_cookies, &mut head.headers);
+            signed_on.add_to(&mut head.headers);
+        }
         let id_name = site.server.request_id.as_ref().map(NameRef::from);
         let given_id =
             id_name.and_then(|name| request_id::take_given(&mut head.headers, name, peer.trusted));
@@ -168,6 +186,7 @@ impl<'s> Outgoing<'s> {
             certificate_chain: client.tells_chain(),
             own,
             attributes,
+            asks_auth: purpose.asks_auth,
             withheld: withheld.filter(|fields| !fields.is_empty()).map(Box::new),
             filled: Box::default(),
             own_fields: Some(own_fields),
@@ -176,6 +195,52 @@ impl<'s> Outgoing<'s> {
             dropped: (underscored > 0)
                 .then(|| Reason::new(Culprit::Client, "underscore-field-dropped")),
         }))
+    }
+
+    /// A request of the front's own to a service, about a client's request: it has the fields of `head` and those about
+    /// the client.
+    pub(crate) fn about(
+        grounds: &Grounds<'s>,
+        sender: &Sender,
+        mut head: Box<RequestHead>,
+        path: NormalPath,
+    ) -> Box<Self> {
+        let (site, client) = (grounds.site, grounds.peer);
+        let host = settle_host(&mut head, client);
+        let own_fields = OwnFields {
+            client: Some(ForwardedClient {
+                sender: *sender,
+                port: forwarded::client_port(sender, &head, client.local),
+            }),
+            via: site.via.as_deref(),
+            id: site
+                .server
+                .request_id
+                .as_ref()
+                .map(|name| (NameRef::from(name), grounds.id)),
+            trace: grounds.trace,
+        };
+        let mut request = in_box(|| Self {
+            head,
+            path,
+            host,
+            forward_host: None,
+            client: Cow::Borrowed(client),
+            identity: sender.identity,
+            certificate_is_ours: client.front_verifies() || !sender.peer.trusted,
+            certificate_chain: client.tells_chain(),
+            own: None,
+            attributes: None,
+            asks_auth: false,
+            withheld: None,
+            filled: Box::default(),
+            own_fields: Some(own_fields),
+            upgrade: None,
+            given_id: None,
+            dropped: None,
+        });
+        request.complete();
+        request
     }
 
     /// Adds the front's own fields, unless they were added before. Called before a backend is asked; an answer from a
@@ -267,6 +332,7 @@ impl<'s> Outgoing<'s> {
             certificate_chain: self.certificate_chain,
             own: self.own,
             attributes: self.attributes.clone(),
+            asks_auth: self.asks_auth,
             withheld: self.withheld.clone(),
             own_fields: None,
             // These serve the cache's key, the tunnel, the log and the counters of the client's exchange alone.
@@ -296,6 +362,7 @@ impl<'s> Outgoing<'s> {
             // Only chooses the backend.
             own: _,
             attributes,
+            asks_auth,
             filled,
             own_fields,
             // A cache has no part in tunnels.
@@ -324,6 +391,7 @@ impl<'s> Outgoing<'s> {
             local: local.ip(),
             attributes: attributes.as_deref(),
             filled,
+            is_authorized: *asks_auth || self.sent(AUTHORIZATION).next().is_some(),
             names_client: self.names_client(),
         }
     }

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_message::name::RETRY_AFTER;
+use catamaran_message::name::{CACHE_CONTROL, RETRY_AFTER};
 use catamaran_message::{BodyLength, Fields};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
@@ -75,6 +75,12 @@ pub(crate) async fn answer(
             answer
         }
         OwnContent::Preflight => Answer::new(StatusCode::NO_CONTENT, Fields::new(), Bytes::new()),
+        OwnContent::Service(status, fields, body) => Answer::new(status, *fields, body),
+        OwnContent::SignIn(location) => {
+            let mut answer = Answer::redirect(StatusCode::FOUND, location, exchange.id);
+            answer.add(CACHE_CONTROL, "no-store");
+            answer
+        }
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
         OwnContent::Challenge(file) => match secured::read_challenge(file).await {
             Some(bytes) => Answer::text(StatusCode::OK, b"text/plain", bytes),
@@ -106,7 +112,7 @@ pub(crate) async fn send(
 ) -> After {
     let status = answer.status();
     let progress = &exchange.progress;
-    let is_copied = progress.hook.is_some() || progress.compression.is_some();
+    let is_copied = progress.sink.is_some() || progress.compression.is_some();
     let is_sent = if is_copied || down.is_full() {
         let source = Source::Answer(answer);
         boxed(|| serve(exchange, down, source)).await.is_ok()

@@ -3,9 +3,9 @@
 use http::StatusCode;
 use tokio::time::Instant;
 
-use crate::exchange::cache_hook::CacheHook;
 use crate::exchange::compression::Compression;
 use crate::exchange::replay::Replay;
+use crate::exchange::sink::Sink;
 
 /// The events of an exchange so far. They stay valid after the relay has ended or failed.
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ pub(crate) struct Progress {
     pub(crate) upgraded: bool,
     /// Whether the client got a page instead of the backend's response.
     pub(crate) replaced: bool,
-    /// The cache's part in the response of a backend; `None`: no cache takes part.
-    pub(crate) hook: Option<Box<CacheHook>>,
+    /// Who takes the response of a backend besides the client; `None`: nobody does.
+    pub(crate) sink: Option<Box<Sink>>,
     /// The bytes of the request's body received so far, kept for a further attempt.
     pub(crate) replay: Replay,
     /// The compression of the response; `None`: it is not compressed.

@@ -428,7 +428,7 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
     /// The next event of the response, in the form for the client. Pending while a cache has no room for it.
     #[inline]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, SourceError>> {
-        match (&self.progress.compression, &self.progress.hook) {
+        match (&self.progress.compression, &self.progress.sink) {
             (None, None) => self.source.poll_event(cx),
             _ => self.poll_hooked(cx),
         }
@@ -446,15 +446,15 @@ impl<'a, 'b, 'c> Relay<'a, 'b, 'c> {
             ..
         } = self;
         let Progress {
-            compression, hook, ..
+            compression, sink, ..
         } = &mut **progress;
         // The cache does not get a body that the client does not get either.
         let is_discarded = matches!(download, Download::Discard(_));
-        let mut hook = hook.as_mut().filter(|_| !is_discarded);
+        let mut sink = sink.as_mut().filter(|_| !is_discarded);
         let mut poll_plain = |cx: &mut Context<'_>| {
             let event = source.poll_event(cx);
-            if let (Some(hook), Poll::Ready(Ok(Event::Body(data)))) = (&mut hook, &event) {
-                hook.body(data);
+            if let (Some(sink), Poll::Ready(Ok(Event::Body(data)))) = (&mut sink, &event) {
+                sink.body(data);
             }
             event
         };

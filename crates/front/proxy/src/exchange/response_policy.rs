@@ -31,8 +31,9 @@ pub(crate) struct ResponsePolicy<'a> {
     pub(crate) backend: Option<BackendPolicy<'a>>,
     /// The changes of fields, cookies and paths by the route; `None`: it makes none.
     pub(crate) passage: Option<&'a Passage<'a>>,
-    /// The fields that tell the client what limits leave it; `None`: none do.
-    pub(crate) limit_fields: Option<&'a Fields>,
+    /// The fields for this client alone: what limits leave it, and cookies of the service of the route's sign-on; `None`:
+    /// none.
+    pub(crate) client_fields: Option<&'a Fields>,
     /// The fields of CORS for this client; `None`: the backend's stay.
     pub(crate) cors: Option<&'a CorsFields<'a>>,
     /// The request that the backend got, if a cache takes part in its response.
@@ -117,9 +118,13 @@ impl<'a> ResponsePolicy<'a> {
             let scope = FieldScope::new(head.status, scope());
             passage.edit(&mut head.headers, head.status, scope);
         }
-        if let Some(limit_fields) = self.limit_fields {
-            for field in limit_fields.iter() {
-                head.headers.insert(field.name_ref(), field.value());
+        if let Some(client_fields) = self.client_fields {
+            for field in client_fields.iter() {
+                if field.is(SET_COOKIE) {
+                    head.headers.append(SET_COOKIE, field.value());
+                } else {
+                    head.headers.insert(field.name_ref(), field.value());
+                }
             }
         }
         if let Some(cors) = self.cors {

@@ -73,8 +73,9 @@ pub(crate) struct Decided<'a> {
     pub(crate) is_unlogged: bool,
     /// The tunnel that the request asks for; `None`: it asks for none, or the route does not allow it.
     pub(crate) tunnel: Option<Box<TunnelRequest<'a>>>,
-    /// The fields that tell the client what limits leave it; `None`: none do.
-    pub(crate) limit_fields: Option<Box<Fields>>,
+    /// The fields for this client alone: what limits leave it, and cookies of the service of the route's sign-on; `None`:
+    /// none.
+    pub(crate) client_fields: Option<Box<Fields>>,
     /// The places that the request takes at limits of requests in flight; mostly `None`.
     pub(crate) flights: Option<Box<Flights<'a>>>,
     /// The id that a trusted proxy gave the request; mostly `None`.
@@ -114,7 +115,7 @@ impl<'a> Decided<'a> {
         ResponsePolicy {
             backend,
             passage: self.passage.as_deref(),
-            limit_fields: self.limit_fields.as_deref(),
+            client_fields: self.client_fields.as_deref(),
             cors: self.cors.as_deref(),
             request,
         }
@@ -158,7 +159,7 @@ impl<'a> Exchange<'a> {
                 route: None,
                 is_unlogged: false,
                 tunnel: None,
-                limit_fields: None,
+                client_fields: None,
                 flights: None,
                 given_id: None,
             },
@@ -172,11 +173,13 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The time by which the exchange must be over: by the limit of its route, or else by that of a backend.
+    /// The time by which the exchange must be over: by the limit of the front itself if it has asked for the response, else
+    /// by that of its route, or else by that of a backend.
     pub(crate) fn ends(&self, of_backend: Option<Duration>) -> Tick {
         let rules = self.decided.rules();
         let of_route = rules.and_then(|rules| rules.config().exchange_timeout);
-        let limit = of_route.or(of_backend);
+        let of_sink = self.progress.sink.as_ref().and_then(|sink| sink.time_max());
+        let limit = of_sink.or(of_route).or(of_backend);
         limit.map_or(Tick::NEVER, |limit| self.began_tick + limit)
     }
 

@@ -19,12 +19,11 @@ use bytes::Bytes;
 use catamaran_files::Directory;
 use catamaran_message::{BodyLength, RequestHead, Scheme};
 use catamaran_upstream::Culprit;
-pub(crate) use files_request::{FilesRequest, WithoutFile};
+pub(crate) use files_request::{FilesRequest, WithoutFile, wants_page};
 use http::{Method, StatusCode};
 pub(crate) use own_answer::{OwnAnswer, OwnContent};
 
-use crate::config::{Redirect, RouteConfig, RouteTarget, RouteText};
-use crate::counters::Reason;
+use crate::config::RouteTarget;
 use crate::exchange::cache_request::{self, CacheRequest, KeyGrounds, SiblingRequest};
 use crate::exchange::compression::{self, CompressionOffer};
 use crate::exchange::cors::CorsFields;
@@ -32,6 +31,7 @@ use crate::exchange::failure::Failure;
 use crate::exchange::fields::clean;
 use crate::exchange::fields::forwarded::{self, Sender};
 use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
+use crate::exchange::fields::signed_on::SignedOn;
 use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
 use crate::exchange::limit_keys::{self, LimitKeys};
@@ -40,7 +40,7 @@ use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
 use crate::peer::PeerFacts;
 use crate::site::Upstream;
-use crate::site::rewrite::Prefix;
+use crate::site::auth::SiteAuth;
 use crate::site::route::{Action, ConditionFacts, Route, Wanted};
 use crate::site::rules::Rules;
 use crate::tunnel_request::{self, TunnelRequest};
@@ -48,14 +48,16 @@ use crate::tunnel_request::{self, TunnelRequest};
 /// The verdict on a request: who answers it, by which route, and what is to be asked before.
 #[derive(Debug)]
 pub(crate) struct Verdict<'s> {
-    grounds: Grounds<'s>,
+    pub(crate) grounds: Grounds<'s>,
     pub(crate) sender: Sender,
     /// The route that matched; `None`: none was looked for, or none matched.
     pub(crate) route: Option<&'s Route>,
     /// The fields of CORS that the response gets, whoever answers; `None`: the route has no `[route.cors]`.
     pub(crate) cors: Option<Box<CorsFields<'s>>>,
-    head: Box<RequestHead>,
+    pub(crate) head: Box<RequestHead>,
     judgement: Judgement<'s>,
+    /// What the route's sign-on told; `None`: nothing.
+    signed_on: Option<Box<SignedOn>>,
 }
 
 /// Who answers a request once everything is asked.
@@ -140,6 +142,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
     let case = Case {
         grounds: &grounds,
         sender: &sender,
+        signed_on: None,
     };
     let RouteVerdict {
         route,
@@ -157,6 +160,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
         cors,
         head,
         judgement,
+        signed_on: None,
     }
 }
 
@@ -171,6 +175,35 @@ impl<'s> Verdict<'s> {
             }
             Judgement::OnRoute(..) | Judgement::BeforeRoutes(_) | Judgement::Refused(_) => {}
         }
+    }
+
+    /// The sign-on that clients of the route need. It is asked once the limits have let the request pass.
+    #[inline]
+    pub(crate) fn auth(&self) -> Option<&'s SiteAuth> {
+        let rules = rules_of(self.route).filter(|rules| rules.asks_auth())?;
+        match &self.judgement {
+            Judgement::OnRoute(Target::Own(answer), _) if answer.precedes_auth() => None,
+            Judgement::OnRoute(..) => self.grounds.site.auth(rules),
+            Judgement::BeforeRoutes(_) | Judgement::Refused(_) => None,
+        }
+    }
+
+    /// The normalised path that the client sent.
+    pub(crate) fn sent_path(&self) -> &Bytes {
+        match &self.judgement {
+            Judgement::OnRoute(_, paths) => &paths.sent,
+            Judgement::BeforeRoutes(_) | Judgement::Refused(_) => &self.head.target.path,
+        }
+    }
+
+    /// Notes what the route's sign-on told of the client.
+    pub(crate) fn identify(&mut self, signed_on: Box<SignedOn>) {
+        self.signed_on = Some(signed_on);
+    }
+
+    /// Refuses the request, because something that was asked gave no answer.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.judgement = Judgement::Refused(failure);
     }
 
     /// Answers the request so instead, because something that was asked refuses it.
@@ -190,10 +223,12 @@ impl<'s> Verdict<'s> {
             cors: _,
             head,
             judgement,
+            signed_on,
         } = self;
         let case = Case {
             grounds: &grounds,
             sender: &sender,
+            signed_on: signed_on.as_deref(),
         };
         match judgement {
             Judgement::Refused(failure) => Service::refused(failure),
@@ -281,6 +316,8 @@ pub(crate) fn wanted<'h>(
 struct Case<'c, 's> {
     grounds: &'c Grounds<'s>,
     sender: &'c Sender,
+    /// What the route's sign-on told; `None`: nothing.
+    signed_on: Option<&'c SignedOn>,
 }
 
 impl<'s> Case<'_, 's> {
@@ -428,6 +465,13 @@ impl<'s> Case<'_, 's> {
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
             return Ok(Target::Own(OwnAnswer::guarded(guard)));
         }
+        // A sign-on that the site does not have lets nobody pass.
+        if let Some(rules) = rules.filter(|rules| rules.asks_auth())
+            && site.auth(rules).is_none()
+        {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Err(Failure::new(Culprit::Front, status, "auth-unknown"));
+        }
         check_length(head.body, Rules::body_max(rules, listener))?;
         check_tunnel(route, head)?;
         let no_route = || OwnAnswer::page(StatusCode::NOT_FOUND, "no-route");
@@ -507,6 +551,8 @@ impl<'s> Case<'_, 's> {
             upstream,
             upgrade: tunnel.as_ref().map(|tunnel| tunnel.token),
             is_cached: rules.and_then(Rules::cache).is_some(),
+            asks_auth: rules.is_some_and(Rules::asks_auth),
+            signed_on: self.signed_on,
         };
         // A request that changes something also makes what the siblings have stored invalid.
         let siblings = if purpose.is_cached && cache_request::changes(&head.method) {
@@ -619,60 +665,6 @@ impl<'s> Case<'_, 's> {
         let config = rules.compress()?;
         let memory_max = self.grounds.site.server.compress_memory;
         Some(CompressionOffer::new(config, memory_max, head))
-    }
-
-    /// Answers with the text of the route.
-    fn text(
-        &self,
-        status: StatusCode,
-        text: &RouteText,
-        path: &NormalPath,
-        head: &RequestHead,
-    ) -> OwnAnswer {
-        let content = match text.content.plain() {
-            Some(plain) => Bytes::copy_from_slice(plain),
-            None => {
-                let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
-                let values = Values {
-                    path: &path.forward,
-                    ..url.values(self.grounds, head)
-                };
-                values.fill_text(&text.content).into()
-            }
-        };
-        let content = OwnContent::Text(status, text.media_type.clone(), content);
-        OwnAnswer::new(content, "route-status")
-    }
-
-    /// Redirects the client as its route says, unless it asked for that very URL already (a loop: 500).
-    fn redirect(
-        &self,
-        to: &Redirect,
-        route: &RouteConfig,
-        path: &NormalPath,
-        head: &RequestHead,
-    ) -> OwnAnswer {
-        let url = RequestedUrl::new(self.sender, self.grounds.peer.local, head);
-        let rest = if to.to.names_rest() {
-            Prefix::new(&route.path).rest(&path.forward)
-        } else {
-            b""
-        };
-        let values = Values {
-            path: &path.forward,
-            rest,
-            captured: path.captured(),
-            ..url.values(self.grounds, head)
-        };
-        match values.redirect(&to.to) {
-            Some(location) => OwnAnswer::redirect(to.status, location, "route-redirect"),
-            None => OwnAnswer {
-                content: OwnContent::Page(StatusCode::INTERNAL_SERVER_ERROR),
-                reason: Reason::new(Culprit::Front, "redirect-loop"),
-                guard: None,
-                spent: None,
-            },
-        }
     }
 
     /// The front gives this answer itself.

@@ -1,7 +1,7 @@
 //! Hides secrets in an explanation: values from environment variables and files are replaced by their names.
 
 use catamaran_admin_api::{
-    BackendRequest, CacheOutlook, Explanation, FrontAnswer, LimitOutlook, PathForms,
+    AuthOutlook, BackendRequest, CacheOutlook, Explanation, FrontAnswer, LimitOutlook, PathForms,
 };
 
 use crate::config::HiddenValue;
@@ -16,6 +16,7 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
         rewrite,
         cache,
         limits,
+        auth,
         sent,
         then,
         generation: _,
@@ -72,6 +73,7 @@ pub(crate) fn hide(explanation: &mut Explanation, hidden: &[HiddenValue]) {
     {
         texts.push(key);
     }
+    texts.extend(auth.iter_mut().flat_map(texts_asked));
     texts.extend(sent.iter_mut().flat_map(texts_sent));
     put_names(texts, hidden);
 }
@@ -86,6 +88,19 @@ fn put_names(texts: Vec<&mut String>, hidden: &[HiddenValue]) {
             put_name(text, hidden_value);
         }
     }
+}
+
+/// The texts in the request to a sign-on that may contain a text of the configuration file.
+fn texts_asked(auth: &mut AuthOutlook) -> Vec<&mut String> {
+    let AuthOutlook {
+        request,
+        fields,
+        name: _,
+        upstream: _,
+        supposed: _,
+    } = auth;
+    let values = fields.iter_mut().map(|(_, value)| value);
+    std::iter::once(request).chain(values).collect()
 }
 
 /// The texts in a backend's request that may contain a text of the configuration file.

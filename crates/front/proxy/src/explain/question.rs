@@ -36,6 +36,9 @@ pub struct Question {
     pub listen: String,
     /// Whether the client has shown a certificate that was verified, if the listener speaks TLS.
     pub client_certificate: bool,
+    /// The answer of the route's sign-on to be supposed: its status, and fields as `,NAME=VALUE`; empty: a 2xx without
+    /// fields.
+    pub auth: String,
     /// Whether the client speaks HTTP/2; `false` has no effect on a listener that speaks HTTP/2 only.
     pub http2: bool,
 }

@@ -94,6 +94,8 @@ pub(super) fn why_answered(token: &str) -> &'static str {
         "cors-route" => {
             "a preflight, and the routes that its request may get do not all have the same [route.cors]"
         }
+        "auth-denied" => "the route's sign-on does not let it pass",
+        "auth-sign-in" => "the client has to sign on",
         "redirect-https" => "`redirect_https` of the listener",
         "acme-challenge" => "`acme_webroot` of the listener; 404 if there is no such file",
         _ => "",

@@ -60,6 +60,7 @@ fn config() -> Config {
             "127.0.0.1:80".parse().expect("an address"),
         ))],
         caches: vec![],
+        auths: Vec::new(),
         limits: vec![],
         upstreams: vec![shop, one],
         routes: vec![route("/app", to("shop")), hosted, jsp, refused],

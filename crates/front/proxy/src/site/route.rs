@@ -304,6 +304,13 @@ impl RouteTable {
         }
     }
 
+    /// Resolves the sign-ons that rules name. `auth` returns the index of a sign-on, by its name.
+    pub(crate) fn resolve_auths(&mut self, auth: impl Fn(&str) -> Option<usize>) {
+        for rules in self.routes.iter_mut().flat_map(|it| &mut it.rules) {
+            rules.resolve_auth(&auth);
+        }
+    }
+
     /// Whether some route allows tunnels.
     pub(crate) fn has_tunnels(&self) -> bool {
         self.has_tunnels

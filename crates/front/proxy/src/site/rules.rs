@@ -29,6 +29,8 @@ pub(crate) struct Rules {
     files: Option<Arc<Directory>>,
     /// The index of the route's cache in the site; `None`: it has no cache.
     cache: Option<usize>,
+    /// The index of the route's sign-on in the site; `None`: it has none, or the site does not have it.
+    auth: Option<usize>,
     /// Whether the rules change responses in any way.
     changes_responses: bool,
     /// A digest of the rules that change requests. It is part of cache keys.
@@ -54,6 +56,7 @@ impl Rules {
                 .as_ref()
                 .map(|files| Arc::new(Directory::new(FilesConfig::clone(files)))),
             cache: None,
+            auth: None,
             changes_responses: changes_responses(config),
             digest: digest(route, config),
             stopped: Box::default(),
@@ -78,6 +81,11 @@ impl Rules {
         self.cache = self.config.cache.as_deref().and_then(cache);
     }
 
+    /// Looks up the index of the sign-on that the rules name.
+    pub(super) fn resolve_auth(&mut self, auth: impl Fn(&str) -> Option<usize>) {
+        self.auth = self.config.auth.as_deref().and_then(auth);
+    }
+
     /// The largest body of a request in bytes: as the route says, or else the listener. `None`: there is
     /// no limit.
     pub(crate) fn body_max(rules: Option<&Self>, listener: &ListenerConfig) -> Option<u64> {
@@ -93,6 +101,17 @@ impl Rules {
     /// The index of the route's cache in the site; `None`: it has no cache.
     pub(crate) fn cache(&self) -> Option<usize> {
         self.cache
+    }
+
+    /// Whether clients need a sign-on.
+    #[inline]
+    pub(crate) fn asks_auth(&self) -> bool {
+        self.config.auth.is_some()
+    }
+
+    /// The index of the route's sign-on in the site.
+    pub(crate) fn auth(&self) -> Option<usize> {
+        self.auth
     }
 
     /// The digest of the rules that change requests, which is part of cache keys.
@@ -232,6 +251,7 @@ fn changes_responses(config: &RouteRules) -> bool {
         files: _,
         cache: _,
         limits: _,
+        auth: _,
         allow: _,
         deny: _,
         client_certificate: _,

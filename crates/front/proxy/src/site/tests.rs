@@ -21,6 +21,7 @@ fn site(listeners: Vec<ListenerConfig>, listen: Vec<usize>) -> Site {
         listeners,
         upstreams: vec![],
         caches: vec![],
+        auths: Vec::new(),
         limits: vec![],
         routes: vec![route],
         error_pages: None,

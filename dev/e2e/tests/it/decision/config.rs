@@ -308,6 +308,7 @@ impl Configuration {
         }
         self.maybe(rng, "log", &["false"]);
         self.maybe(rng, "limits", &[r#"["wide"]"#, r#""wide""#]);
+        self.maybe(rng, "auth", &[r#""off""#]);
         self.fields(rng, forwards);
         if forwards {
             self.urls(rng);

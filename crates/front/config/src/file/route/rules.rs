@@ -11,7 +11,7 @@ use catamaran_proxy::config::{
 use ipnet::IpNet;
 
 use super::reverse;
-use crate::file::{backend, limit};
+use crate::file::{auth, backend, limit};
 use crate::fill;
 use crate::key::{ALL, Group, Key, Preset};
 use crate::report::Finding;
@@ -43,6 +43,8 @@ pub(super) struct RawRules {
     forward_host: Option<HostName>,
     exchange_timeout: Option<Option<Duration>>,
     body_max: Option<Option<u64>>,
+    /// `Some(None)`: it is off.
+    auth: Option<Option<String>>,
     sticky: bool,
     log: bool,
     cookie_flags: Vec<CookieFlag>,
@@ -78,6 +80,7 @@ pub(super) fn read(
             .exchange_timeout
             .map(|limit| limit.unwrap_or(Duration::MAX)),
         body_max: written.body_max.map(|limit| limit.unwrap_or(u64::MAX)),
+        auth: written.auth.flatten(),
         unsticky: !written.sticky,
         unlogged: !written.log,
         cookie_flags,
@@ -410,6 +413,19 @@ pub(super) static KEYS: &[Key<RawRules>] = &[
                  (`rate-limited`). All are asked before any is charged. [limits.md](limits.md) explains it.",
         extremes: "A route without the limit is a way around it if it leads to the same application.",
         elsewhere: "nginx `limit_req`; HAProxy `http-request deny if`; Traefik `rateLimit`",
+    },
+    Key {
+        name: "auth",
+        group: ALL,
+        value: fill!(Optional(OrOff(auth::NAME)), RawRules.auth),
+        preset: Preset::Value("\"off\""),
+        sample: "\"NAME\"",
+        effect: "The [auth.NAME] that lets clients in, whatever the route leads to: behind `allow`, `deny`, \
+                 `client_certificate`, `limits` and preflights of CORS, before everything else. \
+                 [sign-on.md](sign-on.md) explains it.",
+        extremes: "A route without it to the same application is a way around it, which `check` warns of; `\"off\"` says that it \
+                   is meant.",
+        elsewhere: "nginx `auth_request`, `auth_basic`; httpd `AuthType`; Traefik `forwardAuth`",
     },
     Key {
         name: "first_byte_timeout",

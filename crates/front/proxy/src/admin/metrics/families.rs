@@ -5,10 +5,11 @@ use crate::admin::exposition::{Family, Kind};
 /// Labels without a description here: the head of `docs/metrics.md` explains them for all metrics.
 pub(super) const UPSTREAM: (&str, &str) = ("upstream", "");
 const CACHE: (&str, &str) = ("cache", "");
+const AUTH: (&str, &str) = ("auth", "the name of the [auth.NAME]");
 const LIMIT: (&str, &str) = ("limit", "the name of the [limit.NAME]");
 
 /// Every family of this module, in the order of `docs/metrics.md`.
-pub(super) static OF_FRONT: [&Family; 55] = [
+pub(super) static OF_FRONT: [&Family; 57] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -54,6 +55,8 @@ pub(super) static OF_FRONT: [&Family; 55] = [
     &LIMIT_KEYS,
     &LIMIT_IN_FLIGHT,
     &LIMIT_EVICTED,
+    &AUTH_REQUESTS,
+    &AUTH_SECONDS,
     &STICKY,
     &REASONS,
     &LOG_LINES_DROPPED,
@@ -213,6 +216,27 @@ pub(super) static CACHE_PURGES: Family = Family {
     kind: Kind::Counter,
     help: "Purges.",
     labels: &[CACHE],
+};
+
+pub(super) static AUTH_REQUESTS: Family = Family {
+    name: "catamaran_auth_requests_total",
+    kind: Kind::Counter,
+    help: "Requests for which a sign-on was asked.",
+    labels: &[
+        AUTH,
+        (
+            "result",
+            "`granted`, `denied`, `sign-in` if the client was sent to the page where it can sign on, or `failed` if \
+             there was no valid answer",
+        ),
+    ],
+};
+
+pub(super) static AUTH_SECONDS: Family = Family {
+    name: "catamaran_auth_seconds",
+    kind: Kind::Histogram,
+    help: "How long the answers of a sign-on took, failures included.",
+    labels: &[AUTH],
 };
 
 pub(super) static LIMIT_REQUESTS: Family = Family {

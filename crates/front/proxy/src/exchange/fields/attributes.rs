@@ -10,11 +10,12 @@ use catamaran_message::{FieldName, Fields};
 use catamaran_tls::Facts;
 use catamaran_upstream::{Attribute, IpText};
 
-use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact};
+use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact, UserSource};
 use crate::exchange::fields::claims;
 use crate::exchange::fields::clean::withhold;
 use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::fields::passage::scheme;
+use crate::exchange::fields::signed_on::SignedOn;
 
 /// The values of AJP13's user and named attributes for one request.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub(crate) struct AttributeFacts<'r> {
     /// The host that the client asked for, without the port.
     pub(crate) host: &'r [u8],
     pub(crate) tls: Option<&'r Facts>,
+    /// What the route's sign-on told; `None`: the route has none.
+    pub(crate) signed_on: Option<&'r SignedOn>,
 }
 
 impl Attributes {
@@ -45,8 +48,11 @@ impl Attributes {
     ) -> Box<Self> {
         let believed = Some(&*headers).filter(|_| facts.sender.peer.trusted);
         let value_of = |source: &AttributeSource| value(source, believed, facts);
-        let user_field = wanted.remote_user.as_ref();
-        let user = user_field.and_then(|name| last_line(believed?, name));
+        let user = match &wanted.remote_user {
+            Some(UserSource::Header(name)) => believed.and_then(|fields| last_line(fields, name)),
+            Some(UserSource::Auth) => facts.signed_on.and_then(|told| told.user.clone()),
+            None => None,
+        };
         // Without a user nobody has been authenticated.
         let auth_type = wanted.auth_type.as_ref().filter(|_| user.is_some());
         let named = wanted.named.iter();
@@ -105,6 +111,7 @@ fn value(
         AttributeSource::Header(name) => last_line(believed?, name),
         AttributeSource::Client(fact) => client_value(*fact, facts),
         AttributeSource::Tls(fact) => tls_value(*fact, facts.tls?),
+        AttributeSource::Auth(source) => facts.signed_on?.value(source),
     }
 }
 
@@ -147,7 +154,7 @@ mod tests {
         let header = |name| AttributeSource::Header(FieldName::from_static(name));
         let named = |name: &str, source| (name.to_owned(), source);
         Arc::new(RequestAttributes {
-            remote_user: Some(FieldName::from_static("x-remote-user")),
+            remote_user: Some(UserSource::Header(FieldName::from_static("x-remote-user"))),
             auth_type: Some(AttributeSource::Text("SSO".to_owned())),
             named: vec![
                 named("TENANT", header("x-tenant")),
@@ -178,6 +185,7 @@ mod tests {
             },
             host: b"www.example.org",
             tls: None,
+            signed_on: None,
         };
         let attributes = Attributes::take(&wanted(), &mut headers, &mut None, facts);
         let said = |attribute: Attribute<'_>| match attribute {

@@ -23,7 +23,7 @@ use crate::exchange::fields::forwarded::{self, Identity, Sender};
 use crate::exchange::fields::reverse::{ClientSite, Site};
 use crate::exchange::grounds::Grounds;
 use crate::path::captured::Captures;
-use crate::path::escape;
+use crate::path::{escape, is_unreserved};
 use crate::request_id::RequestId;
 use crate::site::rules::Rules;
 use crate::worker::Worker;
@@ -231,6 +231,21 @@ impl Values<'_> {
         template.fill_request(|blank, text| self.write_blank(blank, text))
     }
 
+    /// Fills in a template with these values, each percent-encoded as a part of a query.
+    pub(crate) fn fill_encoded(&self, template: &Template) -> Vec<u8> {
+        template.fill(|blank, text| {
+            let mut value = Vec::new();
+            self.write_blank(blank, &mut value);
+            for byte in value {
+                if is_unreserved(byte) {
+                    text.push(byte);
+                } else {
+                    text.extend(escape(byte));
+                }
+            }
+        })
+    }
+
     /// Fills in a template with these values.
     pub(crate) fn fill(&self, template: &Template) -> Vec<u8> {
         template.fill(|blank, text| self.write_blank(blank, text))
@@ -300,6 +315,12 @@ impl Values<'_> {
                 }
             }
             Placeholder::PathQuery => with_query(self.path, text),
+            Placeholder::Url => {
+                text.extend_from_slice(scheme(self.secure));
+                text.extend_from_slice(b"://");
+                text.extend_from_slice(self.authority);
+                with_query(self.path, text);
+            }
             Placeholder::Rest => text.extend_from_slice(self.rest),
             Placeholder::RestQuery => with_query(self.rest, text),
             Placeholder::TlsVersion => self.write_tls(|tls| tls.version.name(), text),

@@ -48,8 +48,8 @@ impl Relay<'_, '_, '_> {
         if head.status == StatusCode::CONTINUE || !self.terms.takes_interims {
             return Ok(());
         }
-        if let Some(hook) = &self.progress.hook {
-            hook.interim(head.status, &head.headers);
+        if let Some(sink) = &self.progress.sink {
+            sink.interim(head.status, &head.headers);
         }
         self.down.send_interim(head.status, &head.headers);
         Ok(())

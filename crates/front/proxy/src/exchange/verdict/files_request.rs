@@ -93,7 +93,7 @@ impl WithoutFile<'_> {
 }
 
 /// Whether a browser asks for a page, rather than for an image, script or style of one.
-fn wants_page(head: &RequestHead) -> bool {
+pub(crate) fn wants_page(head: &RequestHead) -> bool {
     head.headers.elements(ACCEPT).any(|element| {
         let mut parts = element.split(|&byte| byte == b';');
         let name = parts.next().unwrap_or_default().trim_ascii();

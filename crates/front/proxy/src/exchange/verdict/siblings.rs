@@ -15,7 +15,7 @@ impl<'s> Case<'_, 's> {
     pub(super) fn siblings(
         &self,
         route: Option<&'s Route>,
-        purpose: RequestPurpose<'s>,
+        purpose: RequestPurpose<'s, '_>,
         head: &RequestHead,
         path: &NormalPath,
     ) -> Vec<SiblingRequest<'s>> {
@@ -34,6 +34,7 @@ impl<'s> Case<'_, 's> {
                 // No response in a tunnel is stored.
                 upgrade: None,
                 is_cached: true,
+                ..purpose
             };
             let (head, path) = (Box::new(head.clone()), path.clone());
             let made = Outgoing::new(self.grounds, self.sender, sibling_purpose, head, path);
