@@ -79,6 +79,7 @@ mod rules;
 mod secrets;
 mod sessions;
 mod shop;
+mod sign_on;
 mod silence;
 mod systemd;
 mod targets;
