@@ -316,8 +316,7 @@ mod tests {
         // From 1.1 to 1.7 of 3.2 s, on an axis of 800 pixels.
         let rect = "<rect class=\"shaded\" x=\"333.0\" y=\"26\" width=\"150.0\" height=\"192.0\"/>";
         assert_eq!(whole.matches(rect).count(), 1, "{whole}");
-        let gloss =
-            "Shaded: no answer came although requests waited (once, for 0.6 s at the longest).</p>";
+        let gloss = "Shaded: no answer came although requests waited (once, for 0.6 s).</p>";
         assert_eq!(whole.matches(gloss).count(), 1, "{whole}");
         // That chart wide and narrow, and the sample beside the words.
         assert_eq!(whole.matches("class=\"shaded\"").count(), 3);
@@ -332,6 +331,11 @@ mod tests {
             ..run
         };
         assert!(!page(&silent).contains("Answers per second"));
+        let mut twice = lasting();
+        let [from, to] = [2000, 2200].map(Duration::from_millis);
+        twice.silences.push(Silence { from, to });
+        let gloss = "(2 times, for 0.8 s in all and 0.6 s at most).</p>";
+        assert!(page(&twice).contains(gloss));
         let steady = Report {
             silences: Vec::new(),
             ..lasting()
@@ -380,7 +384,7 @@ mod tests {
         }
         assert!(!alike.contains("No comparison"), "{alike}");
         let gloss = "Shaded, of the run before in the upper half and of the one after in the lower: no answer came although \
-                     requests waited (before: once, for 0.6 s at the longest; after: once, for 0.6 s at the longest).";
+                     requests waited (before: once, for 0.6 s; after: once, for 0.6 s).";
         assert!(alike.contains(gloss), "{alike}");
         for top in ["26", "122"] {
             let rect = format!(

@@ -186,14 +186,14 @@ fn silences_in_words(charted: &ChartedRun<'_>) -> String {
         return format!("{name}never");
     };
     let all: Duration = lengths().sum();
-    let times = match lengths().count() {
-        1 => "once".to_owned(),
-        count => format!("{count} times, for {:.1} s in all", all.as_secs_f64()),
-    };
-    format!(
-        "{name}{times}, for {:.1} s at the longest",
-        longest.as_secs_f64()
-    )
+    let longest_s = longest.as_secs_f64();
+    match lengths().count() {
+        1 => format!("{name}once, for {longest_s:.1} s"),
+        count => format!(
+            "{name}{count} times, for {:.1} s in all and {longest_s:.1} s at most",
+            all.as_secs_f64()
+        ),
+    }
 }
 
 impl TimeChart {
