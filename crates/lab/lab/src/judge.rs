@@ -365,7 +365,11 @@ impl TextRun {
             unequal.words.push_str(&words);
         }
         let differences = self.unequal_load(other);
-        let ratio = if !differences.is_empty() {
+        let spoilt: Vec<GateFinding> = [self, other]
+            .iter()
+            .filter_map(|run| run.spoilt())
+            .collect();
+        let ratio = if !differences.is_empty() || !spoilt.is_empty() {
             ": no comparison".to_owned()
         } else if let (Some(first), Some(second)) = (one.rate, two.rate)
             && first > 0.0
@@ -378,6 +382,7 @@ impl TextRun {
         for words in differences {
             found.push(GateFinding::new(UNEQUAL_LOAD, Effect::Claim, words));
         }
+        found.extend(spoilt);
         let words = "One run each: nothing shows that a second pair would differ in the same way.";
         found.push(note("published", words.to_owned()));
         let title = format!(
@@ -386,6 +391,24 @@ impl TextRun {
             other.name_after(&self.name)
         );
         Some(Judgement { title, found })
+    }
+
+    /// The finding that the run's rate cannot be compared, since a gate forbids more than a remark; `None`: none does.
+    fn spoilt(&self) -> Option<GateFinding> {
+        let mut forbidding: Vec<&GateFinding> = self.found.iter().collect();
+        forbidding.retain(|finding| finding.effect != Effect::Note);
+        let first = forbidding.first()?;
+        let mut gates: Vec<&str> = forbidding
+            .iter()
+            .map(|finding| finding.gate.as_str())
+            .collect();
+        gates.dedup();
+        let words = format!(
+            "The rate of {} is not that of a server ({}): no ratio follows.",
+            self.name,
+            gates.join(", ")
+        );
+        Some(GateFinding::new(&first.gate, Effect::Claim, words))
     }
 
     /// The differences in tool, load and response length between the two runs, one sentence each. If there are any, the
