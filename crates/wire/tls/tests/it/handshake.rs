@@ -4,10 +4,11 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use base64::Engine as _;
 use catamaran_testkit::tls::{Authority, End, Pair, build, file, files, profile, settings, trust};
 use catamaran_tls::{
-    ClientCertificate, Connection, Facts, Profile, ProfileFiles, ProfileSettings, Protocols,
-    TicketKeys, TlsError, Trust, Version, looks_like_tls,
+    ClientCertificate, Connection, Facts, Profile, ProfileFiles, ProfileSettings, Protocols, Roots,
+    TicketKeys, TlsError, Trust, TrustSettings, Version, looks_like_tls,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, SerialNumber, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
@@ -218,6 +219,63 @@ fn an_exact_name_wins_then_a_wildcard_then_the_default() {
         served(true, "a.b.w.test"),
         Err("tls-unknown-name".to_owned())
     );
+}
+
+/// The certificate without the field for its version, so that it has version 1 (RFC 5280, section 4.1.2.1).
+fn of_version_1(pair: &Pair) -> Pair {
+    const VERSION_3: [u8; 5] = [0xa0, 3, 2, 1, 2];
+    let der = CertificateDer::from_pem_slice(pair.chain.as_bytes()).unwrap();
+    let mut bytes = der.to_vec();
+    // The field is the first of the inner of two sequences, whose lengths have two bytes.
+    assert_eq!(bytes[8..13], VERSION_3);
+    bytes.drain(8..13);
+    for at in [2, 6] {
+        let length = u16::from_be_bytes([bytes[at], bytes[at + 1]]) - 5;
+        bytes[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+    let text = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    Pair {
+        chain: format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n"),
+        key: pair.key.clone(),
+    }
+}
+
+#[test]
+fn a_backend_that_is_not_verified_may_have_a_certificate_of_version_1() {
+    let ca = authority("ca");
+    let long = "a-name-that-makes-the-certificate-long-enough.for-lengths-of-two-bytes.test";
+    let pair = of_version_1(&plain(&ca, &["a.test", long]));
+    let profile = profile(&settings(), &files(std::slice::from_ref(&pair)));
+    for verify in [false, true] {
+        let settings = TrustSettings {
+            server_name: "a.test".to_owned(),
+            verify,
+            roots: Roots::from_pem(ca.pem().as_bytes()).unwrap(),
+            identity: None,
+        };
+        let met = meet(&profile, &Trust::new(settings).unwrap());
+        assert_eq!(met.is_ok(), !verify, "{met:?}");
+    }
+}
+
+#[test]
+fn a_client_is_told_that_its_name_is_unknown() {
+    let ca = authority("ca");
+    let pair = plain(&ca, &["a.test"]);
+    for version_min in [Version::Tls12, Version::Tls13] {
+        let settings = ProfileSettings {
+            strict_sni: true,
+            version_min,
+            ..settings()
+        };
+        let profile = profile(&settings, &files(std::slice::from_ref(&pair)));
+        let mut pipe = Pipe::new(&profile, &trust(&ca.pem(), "b.test", None), 4096);
+        pipe.client.receive(&[]).unwrap();
+        let hello = std::mem::take(&mut pipe.client.out);
+        pipe.server.receive(&hello).expect_err("no certificate");
+        // A fatal alert: unrecognized_name (RFC 6066, section 3).
+        assert_eq!(pipe.server.out, [21, 3, 3, 0, 2, 2, 112]);
+    }
 }
 
 #[test]
