@@ -50,7 +50,13 @@ pub(super) fn urls(
                     rules.push(rule);
                     ledger.mapped(directive.id);
                 }
-                None => ledger.lost(directive.id, lost(directive)),
+                None => {
+                    let text = format!(
+                        "`{}` was not converted: URLs that it changes lead clients elsewhere",
+                        directive.shown(ledger)
+                    );
+                    ledger.lost(directive.id, text);
+                }
             }
         }
     }
@@ -58,14 +64,7 @@ pub(super) fn urls(
     settings.keys.insert("reverse_url".to_owned(), list);
 }
 
-fn lost(directive: &Directive) -> String {
-    let words = directive.words.join(" ");
-    format!(
-        "`proxy_redirect {words}` was not converted: URLs that it changes lead clients elsewhere"
-    )
-}
-
-fn in_force<'a>(scope: Scope<'a>) -> Vec<&'a Directive> {
+fn in_force(scope: Scope<'_>) -> Vec<&Directive> {
     scope.level(|it| it.name == "proxy_redirect")
 }
 
