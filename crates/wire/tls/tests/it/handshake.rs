@@ -224,7 +224,7 @@ fn an_exact_name_wins_then_a_wildcard_then_the_default() {
 /// The certificate without the field for its version, so that it has version 1 (RFC 5280, section 4.1.2.1).
 fn of_version_1(pair: &Pair) -> Pair {
     const VERSION_3: [u8; 5] = [0xa0, 3, 2, 1, 2];
-    let der = CertificateDer::from_pem_slice(pair.chain.as_bytes()).unwrap();
+    let der = CertificateDer::from_pem_slice(pair.chain.as_bytes()).expect("PEM");
     let mut bytes = der.to_vec();
     // The field is the first of the inner of two sequences, whose lengths have two bytes.
     assert_eq!(bytes[8..13], VERSION_3);
