@@ -46,6 +46,9 @@ pub(super) fn of_front(name: &str) -> Option<String> {
 
 /// The placeholder for a value of the response, in its fields; `None`: the front has none.
 pub(super) fn of_response(name: &str) -> Option<String> {
+    if name == "upstream_addr" {
+        return Some("{backend}".to_owned());
+    }
     let field = ["upstream_http_", "sent_http_"]
         .iter()
         .find_map(|it| name.strip_prefix(it).filter(is_variable_name));

@@ -27,8 +27,8 @@ pub(crate) enum Blank {
     Response(ResponseValue),
 }
 
-/// A value of a response before the route changes it: `{response:NAME}` and `{response_cookie:NAME}`. It is empty if the
-/// response does not have it.
+/// A value of a response before the route changes it: `{response:NAME}`, `{response_cookie:NAME}` and `{backend}`. It is
+/// empty if the response does not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseValue {
     /// The field of this name; several lines are joined by `, `.
@@ -37,6 +37,8 @@ pub(crate) enum ResponseValue {
     Cookie(Box<str>),
     /// The text of the group with this number in the expression of a [`CookieReplacement`](super::CookieReplacement).
     Group(usize),
+    /// The address of the backend that sent it; nothing if the front or its cache did. nginx: `$upstream_addr`.
+    Backend,
 }
 
 /// A value of a request that clients name: `{header:NAME}`, `{query:NAME}` and `{cookie:NAME}`. It is empty if the request
@@ -254,7 +256,7 @@ impl Placeholder {
     /// Whether some placeholder has this name.
     pub(crate) fn is_name(name: &str) -> bool {
         let all = [Self::OF_FIELDS, Self::OF_REDIRECTS, Self::OF_SIGN_IN];
-        all.iter().any(|names| names.placeholder(name).is_some())
+        name == BACKEND || all.iter().any(|names| names.placeholder(name).is_some())
     }
 
     fn name(self) -> &'static str {
@@ -303,6 +305,9 @@ impl KnownNames {
     fn blank(self, text: &str) -> Option<Blank> {
         if let Some(placeholder) = self.placeholder(text) {
             return Some(Blank::Placeholder(placeholder));
+        }
+        if text == BACKEND && self.has_response {
+            return Some(Blank::Response(ResponseValue::Backend));
         }
         if !self.has_values {
             return None;
@@ -578,7 +583,7 @@ fn list(known: KnownNames, expression: Option<&PathExpression>) -> String {
     let fixed = known.placeholders.iter().map(|it| it.name());
     let kinds = ["header:NAME", "query:NAME", "cookie:NAME"];
     let values = kinds.into_iter().filter(|_| known.has_values);
-    let of_response = ["response:NAME", "response_cookie:NAME"];
+    let of_response = ["response:NAME", "response_cookie:NAME", BACKEND];
     let responses = of_response.into_iter().filter(|_| known.has_response);
     let groups = expression.into_iter().flat_map(PathExpression::groups);
     let names = fixed
@@ -589,6 +594,9 @@ fn list(known: KnownNames, expression: Option<&PathExpression>) -> String {
     let shown = names.map(|it| format!("{{{it}}}"));
     shown.collect::<Vec<_>>().join(", ")
 }
+
+/// The name of [`ResponseValue::Backend`].
+const BACKEND: &str = "backend";
 
 #[cfg(test)]
 mod tests {

@@ -116,7 +116,9 @@ impl<'a> ResponsePolicy<'a> {
     ) {
         if let Some(passage) = self.passage {
             let scope = FieldScope::new(head.status, scope());
-            passage.edit(&mut head.headers, head.status, scope);
+            let backend = self.backend.as_ref();
+            let address = backend.map(|it| &it.member.settings.address);
+            passage.edit(&mut head.headers, head.status, scope, address);
         }
         if let Some(client_fields) = self.client_fields {
             for field in client_fields.iter() {

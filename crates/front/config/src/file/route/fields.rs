@@ -287,7 +287,8 @@ static KEYS: &[Key<RawFields>] = &[
                  empty without TLS; `{connections_open}`, `{connections_accepted}`, `{connections_idle}`, `{requests_received}` and \
                  `{requests_in_flight}` count for the whole front, on its own answers and files alone, and are empty elsewhere; \
                  what is in flight is counted with [admin] only. In fields of responses `{response:NAME}` is a field of the response and \
-                 `{response_cookie:NAME}` a cookie that it sets, both before the route changes them. `{{` is a brace. Beside `regex` \
+                 `{response_cookie:NAME}` a cookie that it sets, both before the route changes them; `{backend}` is the \
+                 address of the backend that sent it, empty if the front or its cache did. `{{` is a brace. Beside `regex` \
                  `{1}` and `{name}` are what its groups captured, percent-encoded but for letters, digits, `-._~/`. If all that is \
                  filled in is empty and there is no text, the field is removed, or not added.",
         extremes: "A field that only a trusted front may write is safe with `set`, which replaces what \

@@ -14,7 +14,7 @@ use catamaran_upstream::IpText;
 use http::{Method, StatusCode};
 
 use crate::config::template::{Blank, NamedValue, ResponseValue};
-use crate::config::{BackendConfig, FieldRule, Placeholder, Template};
+use crate::config::{Address, BackendConfig, FieldRule, Placeholder, Template};
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::fields::body::FieldScope;
 use crate::exchange::fields::cookie_flags;
@@ -119,9 +119,16 @@ impl<'s> Passage<'s> {
     }
 
     /// Changes the fields of a response by the rules of the route, as far as `scope` permits. The filled-in values
-    /// belong to this exchange, so this is done each time that a stored response is sent.
-    pub(crate) fn edit(&self, headers: &mut Fields, status: StatusCode, scope: FieldScope) {
-        let whole = (!self.of_response.is_empty()).then(|| self.filled_by(headers));
+    /// belong to this exchange, so this is done each time that a stored response is sent. `backend` is the address of
+    /// the backend that sent it; `None`: the front did.
+    pub(crate) fn edit(
+        &self,
+        headers: &mut Fields,
+        status: StatusCode,
+        scope: FieldScope,
+        backend: Option<&Address>,
+    ) {
+        let whole = (!self.of_response.is_empty()).then(|| self.filled_by(headers, backend));
         self.cookies.flag(headers);
         cookie_flags::add(headers, self.rules.cookie_flags());
         let mut filled = whole.as_ref().unwrap_or(&self.filled).iter();
@@ -135,12 +142,12 @@ impl<'s> Passage<'s> {
 
     /// The filled-in values for a response that has these fields before the route changes them.
     #[cold]
-    fn filled_by(&self, headers: &Fields) -> Box<[Vec<u8>]> {
+    fn filled_by(&self, headers: &Fields, backend: Option<&Address>) -> Box<[Vec<u8>]> {
         let mut filled = self.filled.clone();
         for (index, template) in &self.of_response {
             filled[*index] = template.fill(|blank, text| {
                 if let Blank::Response(value) = blank {
-                    write_response(value, headers, text);
+                    write_response(value, headers, backend, text);
                 }
             });
         }
@@ -383,8 +390,13 @@ fn open_templates<'r>(
     templates.filter(|template| template.plain().is_none())
 }
 
-/// Writes a value of a response that has these fields.
-fn write_response(value: &ResponseValue, headers: &Fields, text: &mut Vec<u8>) {
+/// Writes a value of a response that has these fields and came from this backend.
+fn write_response(
+    value: &ResponseValue,
+    headers: &Fields,
+    backend: Option<&Address>,
+    text: &mut Vec<u8>,
+) {
     match value {
         ResponseValue::Header(name) => {
             let lines: Vec<&[u8]> = headers.get_all(name).collect();
@@ -399,6 +411,9 @@ fn write_response(value: &ResponseValue, headers: &Fields, text: &mut Vec<u8>) {
         }
         // Only rules for cookies have such a value, and they fill it in themselves.
         ResponseValue::Group(_) => {}
+        ResponseValue::Backend => {
+            text.extend(backend.iter().flat_map(|it| it.to_string().into_bytes()));
+        }
     }
 }
 
@@ -540,6 +555,7 @@ mod tests {
                 add("x-both", "{response:x-a}{response:none}"),
                 add("x-c", "{response_cookie:c}"),
                 add("x-method", "{method}"),
+                add("x-backend", "{backend}"),
             ],
             ..RouteRules::default()
         };
@@ -556,8 +572,17 @@ mod tests {
         ];
         let mut headers = Fields::from_iter(sent);
         let scope = FieldScope::new(StatusCode::OK, FieldScope::Served);
-        passage.edit(&mut headers, StatusCode::OK, scope);
-        for (name, expected) in [("x-a", "<1, 2> GET"), ("x-c", "3"), ("x-method", "GET")] {
+        let backend = Address::Tcp {
+            host: "::1".to_owned(),
+            port: 8080,
+        };
+        passage.edit(&mut headers, StatusCode::OK, scope, Some(&backend));
+        for (name, expected) in [
+            ("x-a", "<1, 2> GET"),
+            ("x-c", "3"),
+            ("x-method", "GET"),
+            ("x-backend", "[::1]:8080"),
+        ] {
             let lines: Vec<&[u8]> = headers.get_all(name).collect();
             assert_eq!(lines, [expected.as_bytes()], "{name}");
         }
