@@ -111,7 +111,7 @@ fn check_sign_in(file: &File, auth: &Auth, sign_in: &Template, report: &mut Repo
         let listener = value.listen.first();
         let listener = listener.and_then(|index| front.config.listeners.get(*index));
         let is_secure = listener
-            .or(front.config.listeners.first())
+            .or_else(|| front.config.listeners.first())
             .is_some_and(|it| it.tls.is_some());
         let scheme = if is_secure { "https" } else { "http" };
         let question = Question {

@@ -64,7 +64,7 @@ fn asks(directives: &[Directive]) -> bool {
     })
 }
 
-fn filled(word: &String) -> String {
+fn filled(word: &str) -> String {
     // Readers compare with the usual form, without braces.
     let scheme = if word.contains(&format!("${{{CLAIM}}}")) {
         "${scheme}"
@@ -76,7 +76,7 @@ fn filled(word: &String) -> String {
 
 fn with_scheme(directives: &[Directive]) -> Vec<Directive> {
     let with = |it: &Directive| Directive {
-        words: it.words.iter().map(filled).collect(),
+        words: it.words.iter().map(|word| filled(word)).collect(),
         inner: it.inner.as_deref().map(with_scheme),
         ..it.clone()
     };

@@ -549,9 +549,10 @@ impl Configuration {
     /// What is changed of cookies of backends.
     fn cookies(&mut self, rng: &mut Rng) {
         self.table("[[route.cookie]]");
-        match rng.bool() {
-            true => self.key("name", r#""JSESSIONID""#),
-            false => self.key("regex", r#""(?i)^u$""#),
+        if rng.bool() {
+            self.key("name", r#""JSESSIONID""#);
+        } else {
+            self.key("regex", r#""(?i)^u$""#);
         }
         self.key("flags", r#"["Secure", "SameSite=None"]"#);
         self.maybe(rng, "remove", &[r#""HttpOnly""#]);
@@ -568,9 +569,10 @@ impl Configuration {
             ),
         ] {
             self.table(header);
-            match rng.bool() {
-                true => self.key("from", from),
-                false => self.key("regex", regex),
+            if rng.bool() {
+                self.key("from", from);
+            } else {
+                self.key("regex", regex);
             }
             self.key("to", r#""{host}""#);
         }
