@@ -27,8 +27,8 @@ pub(super) fn settled(directives: &[Directive], ledger: &mut Ledger) -> Option<V
     is_changed.then_some(all)
 }
 
-/// The directives of a server without the idiom; `None` if it has none, or if anything else depends on the variable than
-/// what is told to applications.
+/// The directives of a server without the idiom; `None` if it has none, or if more depends on the variable than what
+/// applications are told.
 fn of_server(inner: &[Directive], ledger: &mut Ledger) -> Option<Vec<Directive>> {
     let at = inner
         .iter()
@@ -47,8 +47,8 @@ fn of_server(inner: &[Directive], ledger: &mut Ledger) -> Option<Vec<Directive>>
     if !is_default || has_several_givers(inner, CLAIM) || asks(&others) {
         return None;
     }
-    let text = "the front tells applications the scheme of the client's connection, or what a proxy in `trusted_proxies` of \
-                [server] says";
+    let text = "the front tells applications the scheme of the client's connection, or what a proxy in \
+                `trusted_proxies` of [server] says";
     ledger.dropped(idiom.id, text);
     ledger.dropped(set.id, text);
     ledger.note(idiom.id, text);
