@@ -108,8 +108,8 @@ fn check_sign_in(file: &File, auth: &Auth, sign_in: &Template, report: &mut Repo
         .iter()
         .filter(|route| auth_of(route) == Some(name));
     for value in guarded.filter_map(|route| route.values.first()) {
-        let listener = value.listen.first();
-        let listener = listener.and_then(|index| front.config.listeners.get(*index));
+        let index = value.listen.first();
+        let listener = index.and_then(|index| front.config.listeners.get(*index));
         let is_secure = listener
             .or_else(|| front.config.listeners.first())
             .is_some_and(|it| it.tls.is_some());

@@ -66,8 +66,8 @@ pub(super) fn read_answer(answer: &str) -> Result<Option<ResponseHead>, String> 
     }
     let wrong = |what: &str| format!("the answer {answer:?} {what}");
     let mut parts = answer.split(',');
-    let status = parts.next().and_then(|digits| digits.parse().ok());
-    let status = status.and_then(|number: u16| StatusCode::from_u16(number).ok());
+    let number = parts.next().and_then(|digits| digits.parse().ok());
+    let status = number.and_then(|number: u16| StatusCode::from_u16(number).ok());
     let mut headers = Fields::new();
     for part in parts {
         let pair = part.split_once('=');

@@ -53,15 +53,17 @@ impl SignedOn {
         };
         let mut bytes_left = VALUES_MAX;
         let mut value = |source: &AuthSource| {
-            let value = match source {
+            let joined_lines = match source {
                 AuthSource::User => return Ok(user.clone()),
                 AuthSource::Field(name) => joined(answer, name),
             };
-            if !value.iter().all(|byte| is_plain(*byte)) {
+            if !joined_lines.iter().all(|byte| is_plain(*byte)) {
                 return Err(ClaimFault);
             }
-            bytes_left = bytes_left.checked_sub(value.len()).ok_or(ClaimFault)?;
-            Ok((!value.is_empty()).then(|| Bytes::from(value)))
+            bytes_left = bytes_left
+                .checked_sub(joined_lines.len())
+                .ok_or(ClaimFault)?;
+            Ok((!joined_lines.is_empty()).then(|| Bytes::from(joined_lines)))
         };
         let mut fields = Vec::with_capacity(rules.fields.len());
         for (name, source) in rules.fields {
