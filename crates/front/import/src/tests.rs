@@ -24,9 +24,6 @@ mod sources;
 mod told;
 mod tomcat;
 
-/// The content by which [`Memory`] has a directory without files.
-const EMPTY_DIRECTORY: &str = "(an empty directory)";
-
 /// Files that exist only in memory.
 #[derive(Default)]
 struct Memory(BTreeMap<PathBuf, String>);
@@ -520,3 +517,6 @@ const WORKERS: &str = "worker.list=lb,one\nworker.t.type=ajp13\nworker.t.secret=
     worker.a.reference=worker.t\nworker.a.host=10.0.0.1\nworker.a.lbfactor=2\nworker.b.reference=worker.t\n\
     worker.b.host=10.0.0.2\nworker.b.activation=D\nworker.lb.type=lb\nworker.lb.balance_workers=a\n\
     worker.lb.balanced_workers=b\nworker.lb.method=B\nworker.one.port=9009\nworker.one.type=ajp13\n";
+
+/// The content by which [`Memory`] has a directory without files.
+const EMPTY_DIRECTORY: &str = "(an empty directory)";

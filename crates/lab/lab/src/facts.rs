@@ -198,7 +198,7 @@ pub struct ShareFacts {
 /// A change of level within a measured span.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelChange {
-    /// The measure that changed: [`CPU_OF_REQUEST`] or [`RATE`].
+    /// The measure that changed: that of CPU time a request, or the rate.
     pub what: String,
     /// The time of the change from the beginning of the span, in seconds.
     pub after_s: f64,

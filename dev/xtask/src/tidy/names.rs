@@ -322,7 +322,7 @@ const PARTICIPLES_MAX: usize = 35;
 const TUPLE_PARAMETERS_MAX: usize = 2;
 
 /// The accepted number of names that are bound twice.
-const REBOUND_MAX: usize = 46;
+const REBOUND_MAX: usize = 45;
 
 const PARTICIPLES: Ratchet = Ratchet {
     limit: "PARTICIPLES_MAX",

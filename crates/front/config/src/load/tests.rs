@@ -9,64 +9,6 @@ use crate::file::{SECTIONS, backend};
 use crate::key::{AnyKey, Preset};
 use crate::reference::own;
 
-/// The tables of a file, each with what it needs.
-const TABLES: &[(&str, &str)] = &[
-    ("[server]", ""),
-    ("[[listen]]", "address = \"127.0.0.1:8080\""),
-    ("[tls.NAME]", ""),
-    (
-        "[[tls.NAME.certificate]]",
-        "chain = \"/etc/ssl/www/fullchain.pem\"\nkey = \"/etc/ssl/www/privkey.pem\"",
-    ),
-    ("[upstream.NAME]", ""),
-    ("[upstream.NAME.probe]", "kind = \"request\""),
-    ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
-    ("[upstream.NAME.attributes]", ""),
-    ("[upstream.NAME.members]", IN_DNS),
-    (
-        "[[upstream.NAME.backend]]",
-        "url = \"ajp://127.0.0.1:8009\"",
-    ),
-    (
-        "[mcmp]",
-        "listen = \"10.0.0.1:6666\"\npeers = \"10.0.0.0/24\"",
-    ),
-    ("[cache.NAME]", ""),
-    ("[cache.pages]", ""),
-    ("[limit.NAME]", "rate = \"1/s\""),
-    (
-        "[auth.NAME]",
-        "upstream = \"NAME\"\npath = \"/oauth2/auth\"",
-    ),
-    ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
-    ("[server.response_headers]", ""),
-    ("[route.unless]", "cookie = \"operator=1\""),
-    ("[route.request_headers]", ""),
-    ("[route.response_headers]", ""),
-    (
-        "[route.cors]",
-        "origins = [\"https://app.example.org\", \"https://*.example.net\"]",
-    ),
-    ("[[route.cookie]]", "flags = \"Secure\""),
-    (
-        "[[route.cookie_domain]]",
-        "from = \"app.internal\"\nto = \"/shop/\"",
-    ),
-    ("[[route.cookie_path]]", "from = \"/app/\"\nto = \"/shop/\""),
-    (
-        "[[route.reverse_url]]",
-        "prefix = \"http://b/\"\nto = \"/shop/\"",
-    ),
-    ("[route.error_pages]", ""),
-    ("[error_pages]", ""),
-    (
-        "[admin]",
-        "address = [\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
-    ),
-    ("[log]", ""),
-    ("[trace]", "address = \"http://127.0.0.1:4318\""),
-];
-
 /// The text of a file that has all tables with what they need, and `added` as a line in one of
 /// them.
 fn file(header: &str, added: &str) -> String {
@@ -541,3 +483,61 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
 /// The keys of members that are found in DNS.
 const IN_DNS: &str =
     "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";
+
+/// The tables of a file, each with what it needs.
+const TABLES: &[(&str, &str)] = &[
+    ("[server]", ""),
+    ("[[listen]]", "address = \"127.0.0.1:8080\""),
+    ("[tls.NAME]", ""),
+    (
+        "[[tls.NAME.certificate]]",
+        "chain = \"/etc/ssl/www/fullchain.pem\"\nkey = \"/etc/ssl/www/privkey.pem\"",
+    ),
+    ("[upstream.NAME]", ""),
+    ("[upstream.NAME.probe]", "kind = \"request\""),
+    ("[upstream.NAME.sticky]", "set_cookie = \"OWN\""),
+    ("[upstream.NAME.attributes]", ""),
+    ("[upstream.NAME.members]", IN_DNS),
+    (
+        "[[upstream.NAME.backend]]",
+        "url = \"ajp://127.0.0.1:8009\"",
+    ),
+    (
+        "[mcmp]",
+        "listen = \"10.0.0.1:6666\"\npeers = \"10.0.0.0/24\"",
+    ),
+    ("[cache.NAME]", ""),
+    ("[cache.pages]", ""),
+    ("[limit.NAME]", "rate = \"1/s\""),
+    (
+        "[auth.NAME]",
+        "upstream = \"NAME\"\npath = \"/oauth2/auth\"",
+    ),
+    ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
+    ("[server.response_headers]", ""),
+    ("[route.unless]", "cookie = \"operator=1\""),
+    ("[route.request_headers]", ""),
+    ("[route.response_headers]", ""),
+    (
+        "[route.cors]",
+        "origins = [\"https://app.example.org\", \"https://*.example.net\"]",
+    ),
+    ("[[route.cookie]]", "flags = \"Secure\""),
+    (
+        "[[route.cookie_domain]]",
+        "from = \"app.internal\"\nto = \"/shop/\"",
+    ),
+    ("[[route.cookie_path]]", "from = \"/app/\"\nto = \"/shop/\""),
+    (
+        "[[route.reverse_url]]",
+        "prefix = \"http://b/\"\nto = \"/shop/\"",
+    ),
+    ("[route.error_pages]", ""),
+    ("[error_pages]", ""),
+    (
+        "[admin]",
+        "address = [\"unix:/run/catamaran/admin.sock\", \"127.0.0.1:9090\"]",
+    ),
+    ("[log]", ""),
+    ("[trace]", "address = \"http://127.0.0.1:4318\""),
+];

@@ -49,9 +49,8 @@ pub(crate) fn convert(
     vhosts: &[String],
 ) {
     let settled = default_scheme::settled(top, expansion.ledger);
-    let top = settled.as_deref().unwrap_or(top);
-    let renamed = without_redefined(top);
-    let top = renamed.as_deref().unwrap_or(top);
+    let renamed = without_redefined(settled.as_deref().unwrap_or(top));
+    let top = renamed.as_deref().or(settled.as_deref()).unwrap_or(top);
     let http: Vec<&Directive> = top.iter().filter(|it| it.name == "http").collect();
     http.iter().for_each(|it| expansion.ledger.mapped(it.id));
     let all: Vec<&Directive> = if http.is_empty() {

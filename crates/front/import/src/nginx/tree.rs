@@ -134,12 +134,12 @@ impl Expansion<'_> {
 
     /// Makes a relative path absolute that a directive names in its first word, if it is known what it is relative to.
     fn make_absolute(&self, name: &str, words: &mut [String]) {
-        let base = match name {
+        let directory = match name {
             "root" | "alias" => self.prefix,
             _ if BESIDE_MAIN_FILE.contains(&name) => self.main_directory.as_deref(),
             _ => None,
         };
-        let base = base.filter(|it| it.is_absolute());
+        let base = directory.filter(|it| it.is_absolute());
         let (Some(base), Some(path)) = (base, words.first_mut()) else {
             return;
         };

@@ -312,8 +312,7 @@ impl<'a> CacheLookup<'_, 'a> {
         let scope = RequestScope::of(&self.outgoing.head.headers);
         let about = self.tee_request(self.outgoing.head.method.clone(), scope);
         let tee = Tee::beside(self.request.cache, self.request.key.clone(), about);
-        let sink = Sink::Cache(CacheHook::Tee(tee));
-        exchange.progress.sink = Some(Box::new(sink));
+        exchange.progress.sink = Some(Box::new(Sink::Cache(CacheHook::Tee(tee))));
         let served = self.try_backends(exchange, down).await;
         let sink = exchange.progress.sink.as_ref();
         let refusal = sink.and_then(|sink| sink.refusal());

@@ -159,7 +159,7 @@ async fn write(exchange: &mut Exchange<'_>, down: &mut Downstream<'_>) -> bool {
     down.unwritten() == 0 || boxed(|| write_rest(exchange, down)).await
 }
 
-/// Does the rest of [`write`] for a client that did not take everything at once: with a relay, which has deadlines.
+/// Does the rest of [`write()`] for a client that did not take everything at once: with a relay, which has deadlines.
 async fn write_rest(exchange: &mut Exchange<'_>, down: &mut Downstream<'_>) -> bool {
     let policy = exchange.decided.policy(None, None);
     let source = Source::Answer(Answer::new(StatusCode::OK, Fields::new(), Bytes::new()));

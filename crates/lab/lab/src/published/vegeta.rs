@@ -23,8 +23,8 @@ pub(super) fn read(block: &str) -> Result<PublishedText, TextFault> {
     let sent = Scan(requests).count();
     // vegeta's rate counts what was sent; its throughput counts successful responses.
     let column = |name| names.iter().position(|other| *other == name);
-    let rate = column("throughput").or_else(|| column("rate"));
-    let rate = rate.and_then(|column| number(requests.split(',').nth(column)?.trim()));
+    let rate_column = column("throughput").or_else(|| column("rate"));
+    let rate = rate_column.and_then(|column| number(requests.split(',').nth(column)?.trim()));
     let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
     for word in counts.split_whitespace() {
         if let Some((status, count)) = word.split_once(':')
