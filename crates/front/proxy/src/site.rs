@@ -259,6 +259,12 @@ impl Site {
         }
     }
 
+    /// Whether this site and `other` come from the same reading of the file, and differ at most in what was found or
+    /// changed since.
+    pub(crate) fn is_of_file_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.listeners, &other.listeners)
+    }
+
     /// The names of all members, in their order.
     fn member_names(&self) -> impl Iterator<Item = &str> {
         self.members().map(Member::name)
@@ -273,7 +279,8 @@ impl Site {
     }
 
     /// Takes over from the site that this one replaces: its generation, whether its routes depend on listeners, the
-    /// contents of caches of the same name, what clients owe to limits, the counts of sign-ons, and the requests that wait for a member.
+    /// contents of caches of the same name, what clients owe to limits, the counts of sign-ons, and the requests that wait
+    /// for a member.
     pub(crate) fn follow(&mut self, before: &Self) {
         self.generation = before.generation;
         self.parts_listeners |= before.routes.has_listeners();

@@ -54,6 +54,7 @@ fn serve(socket: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
             }
         }
         let case = match head.split_once("case=") {
+            _ if head.starts_with("GET /stored/own") => "own",
             _ if head.starts_with("GET /stored") => "stored",
             Some((_, rest)) => rest.split([';', '\r']).next().unwrap_or_default(),
             None => "",
@@ -91,6 +92,11 @@ fn answer(case: &str) -> String {
             "granted",
         ),
         "stored" => whole("200 OK", "Cache-Control: public, max-age=60\r\n", "stored"),
+        "own" => whole(
+            "200 OK",
+            "Cache-Control: max-age=60, must-revalidate\r\n",
+            "of one user",
+        ),
         "anonymous" => "HTTP/1.1 204 No Content\r\n\r\n".to_owned(),
         "two" => whole("200 OK", "X-Auth-User: ann\r\nX-Auth-User: root\r\n", ""),
         "nul" => whole("200 OK", "X-Auth-User: a\0nn\r\n", ""),
@@ -107,6 +113,7 @@ fn answer(case: &str) -> String {
         "moved" => whole("302 Found", "Location: https://sso.example/login\r\n", ""),
         "partial" => whole("206 Partial Content", "X-Auth-User: ann\r\n", "x"),
         "304" => "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
+        "408" => whole("408 Request Timeout", "", "slow"),
         "500" => whole("500 Internal Server Error", "", "broken"),
         "huge" => "HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n".to_owned(),
         "endless" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
@@ -341,6 +348,7 @@ fn whatever_the_service_answers_but_a_2xx_keeps_the_client_out() {
             ("moved", 302, "client:auth-denied"),
             ("partial", 502, "backend:auth-status"),
             ("304", 502, "backend:auth-status"),
+            ("408", 502, "backend:auth-status"),
             ("500", 502, "backend:auth-status"),
             ("two", 502, "backend:auth-claim"),
             ("long", 502, "backend:auth-claim"),
@@ -459,6 +467,17 @@ fn guards_and_limits_come_first_and_files_and_the_cache_after() {
             let of_service = asked.iter().filter(|head| head.starts_with("get /auth "));
             assert_eq!(of_service.count(), 1, "{number}: {asked:?}");
             assert!(number == 0 || asked.len() == 1, "it is stored: {asked:?}");
+            // A cache before the front must not give the cookie to others.
+            assert!(
+                stored
+                    .to_ascii_lowercase()
+                    .contains("cache-control: private\r\n"),
+                "{stored}"
+            );
+            // Only what says that it is for everybody is stored.
+            let own = stand.case(client, "/stored/own", "ann", &[]);
+            assert!(own.ends_with("of one user"), "{own}");
+            assert_eq!(stand.service.take().len(), 2, "{number}");
         }
         let line = stand.front.wait_for_log("\"GET /stored/x").unwrap();
         assert!(line.starts_with("127.0.0.1 - ann ["), "{line}");

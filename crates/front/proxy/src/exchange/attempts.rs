@@ -203,7 +203,9 @@ fn note_session(exchange: &mut Exchange<'_>, decision: &affinity::Decision<'_>) 
 
 /// The time at which an attempt begins; for the first one, unless it had to wait, the time of the request's head.
 fn now(exchange: &Exchange<'_>) -> Instant {
-    if exchange.attempts.count <= 1 && exchange.attempts.hold_ends.is_none() {
+    let has_waited = exchange.attempts.hold_ends.is_some()
+        || exchange.decided.rules().is_some_and(Rules::asks_auth);
+    if exchange.attempts.count <= 1 && !has_waited {
         exchange.began
     } else {
         Instant::now()

@@ -13,8 +13,8 @@ use catamaran_cache::storable::Credentials;
 use catamaran_cache::vary::{RequestFields, accepted_codings};
 use catamaran_cache::verdict::Demand;
 use catamaran_message::name::{
-    ACCEPT_ENCODING, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE, X_FORWARDED_HOST,
-    X_FORWARDED_PORT, X_FORWARDED_PREFIX, X_FORWARDED_PROTO,
+    ACCEPT_ENCODING, AUTHORIZATION, COOKIE, FORWARDED, IF_MATCH, IF_UNMODIFIED_SINCE,
+    X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PREFIX, X_FORWARDED_PROTO,
 };
 use catamaran_message::{BodyLength, FieldName, Fields, Id, Traits, pairs};
 use catamaran_upstream::IpText;
@@ -95,7 +95,7 @@ impl<'s> CacheRequest<'s> {
             demand: Demand {
                 directives: Directives::of_request(&head.headers),
                 credentials: Credentials {
-                    authorization: beside.is_authorized,
+                    authorization: request.sent(AUTHORIZATION).next().is_some(),
                     session: has_session(&cache.config, grounds.upstream, request)
                         || beside.names_client,
                 },
@@ -152,8 +152,7 @@ fn key(
         local,
         attributes,
         filled,
-        // They count among the credentials of the request, which are not in the key.
-        is_authorized: _,
+        // It counts among the credentials of the request, which are not in the key.
         names_client: _,
     } = beside;
     let path = grounds.sent.unwrap_or(forwarded);

@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use catamaran_message::name::{
-    ACCEPT, ACCEPT_LANGUAGE, AGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, EXPIRES, ORIGIN, REFERER,
-    SEC_FETCH_MODE, SET_COOKIE, USER_AGENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_REQUESTED_WITH,
+    ACCEPT, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, ORIGIN, REFERER, SEC_FETCH_MODE, SET_COOKIE,
+    USER_AGENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_REQUESTED_WITH,
 };
 use catamaran_message::{Fields, Id, RequestHead, ResponseHead, Target};
 use catamaran_upstream::Culprit;
@@ -15,6 +15,7 @@ use http::{Method, StatusCode};
 
 use crate::config::{ForwardAuth, Template};
 use crate::exchange::failure::Failure;
+use crate::exchange::fields::body::forbid_sharing;
 use crate::exchange::fields::passage::{RequestedUrl, Values, scheme};
 use crate::exchange::fields::signed_on::{ClaimRules, SignedOn};
 use crate::exchange::outgoing::Outgoing;
@@ -103,15 +104,14 @@ pub(crate) fn judge(
     {
         return AuthOutcome::Answered(OwnAnswer::sign_in(location(verdict, sign_in)));
     }
-    let is_answer = status.is_redirection() || status.is_client_error();
-    if !is_answer || status == StatusCode::NOT_MODIFIED {
+    // The first is about a stored response, the second about the front's own request.
+    let is_of_others = [StatusCode::NOT_MODIFIED, StatusCode::REQUEST_TIMEOUT].contains(&status);
+    if is_of_others || !(status.is_redirection() || status.is_client_error()) {
         return AuthOutcome::Failed(bad_gateway("auth-status"));
     }
     let mut fields = head.headers;
     // The answer is for this client and this moment.
-    fields.remove(AGE);
-    fields.remove(EXPIRES);
-    fields.insert(CACHE_CONTROL, "no-store");
+    forbid_sharing(&mut fields, "no-store");
     AuthOutcome::Answered(OwnAnswer::of_service(status, fields, body))
 }
 

@@ -21,8 +21,8 @@ use crate::exchange::relay::RelayError;
 use crate::exchange::scene::Scene;
 use crate::exchange::sink::Sink;
 use crate::exchange::state::Exchange;
-use crate::site::Upstream;
 use crate::site::hold::LeftOut;
+use crate::site::{Site, Upstream};
 use crate::worker::OwnSite;
 
 /// Where a member was found.
@@ -38,6 +38,8 @@ enum FirstMember {
 struct MemberWait<'e> {
     scene: Scene<'e>,
     upstream: &'e Upstream,
+    /// The site with which the exchange began.
+    first_site: &'e Site,
     /// The members of the upstream that the route leaves out.
     left_out: LeftOut<'e>,
     /// Who takes the response besides the client.
@@ -71,6 +73,7 @@ pub(super) async fn wait<'a>(
     let awaited = MemberWait {
         scene,
         upstream,
+        first_site: exchange.sites.first(),
         left_out,
         sink: exchange.progress.sink.as_deref(),
     };
@@ -149,7 +152,9 @@ impl MemberWait<'_> {
         };
         // Members that get fields about the client need a request that was made with these fields.
         let lacks_fields = present.wants_forwarded_fields() && !upstream.wants_forwarded_fields();
-        if std::ptr::eq(present, upstream) || lacks_fields {
+        // By a file that was read since, the request may need a sign-on, and may have fields that only that may send.
+        let may_need_auth = site.auths.is_some() && !site.is_of_file_of(self.first_site);
+        if std::ptr::eq(present, upstream) || lacks_fields || may_need_auth {
             if upstream.has_usable(self.left_out) {
                 return Ok(Some(FirstMember::Here));
             }

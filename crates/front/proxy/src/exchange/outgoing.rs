@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
-use catamaran_message::name::{AUTHORIZATION, COOKIE, HOST};
+use catamaran_message::name::{COOKIE, HOST};
 use catamaran_message::{
     Authority, Field, FieldName, Fields, Id, NameRef, Request, RequestHead, Traits,
 };
@@ -91,9 +91,8 @@ pub(crate) struct BesideFields<'r> {
     pub(crate) attributes: Option<&'r Attributes>,
     /// Values that the route's rules have put into fields.
     pub(crate) filled: &'r [Vec<u8>],
-    /// Whether the request has an `Authorization`, or its route a sign-on, whatever that told.
-    pub(crate) is_authorized: bool,
-    /// Whether the backend learns who the client is, by its certificate or as a user.
+    /// Whether the backend learns who the client is, by its certificate or as a user, or the route has a sign-on, whatever
+    /// that told.
     pub(crate) names_client: bool,
 }
 
@@ -158,7 +157,7 @@ impl<'s> Outgoing<'s> {
         });
         if let Some(signed_on) = purpose.signed_on {
             let AuthKind::Forward(service) = &signed_on.auth.kind;
-            hide_cookies(&service.hide_cookies, &mut head.headers);
+            hide_cookies(&service.hide_cookies, &mut head.headers, &mut withheld);
             signed_on.add_to(&mut head.headers);
         }
         let id_name = site.server.request_id.as_ref().map(NameRef::from);
@@ -391,8 +390,7 @@ impl<'s> Outgoing<'s> {
             local: local.ip(),
             attributes: attributes.as_deref(),
             filled,
-            is_authorized: *asks_auth || self.sent(AUTHORIZATION).next().is_some(),
-            names_client: self.names_client(),
+            names_client: *asks_auth || self.names_client(),
         }
     }
 

@@ -13,7 +13,7 @@ use http::StatusCode;
 
 use crate::exchange::compression::CompressionOffer;
 use crate::exchange::cors::CorsFields;
-use crate::exchange::fields::body::FieldScope;
+use crate::exchange::fields::body::{FieldScope, forbid_sharing};
 use crate::exchange::fields::passage::Passage;
 use crate::exchange::other_backends::OtherBackends;
 use crate::exchange::outgoing::Outgoing;
@@ -121,6 +121,10 @@ impl<'a> ResponsePolicy<'a> {
             passage.edit(&mut head.headers, head.status, scope, address);
         }
         if let Some(client_fields) = self.client_fields {
+            if client_fields.contains(SET_COOKIE) && !may_carry_cookie(head.status, &head.headers) {
+                // No cache before the front may give the cookies of a sign-on to others.
+                forbid_sharing(&mut head.headers, "private");
+            }
             for field in client_fields.iter() {
                 if field.is(SET_COOKIE) {
                     head.headers.append(SET_COOKIE, field.value());

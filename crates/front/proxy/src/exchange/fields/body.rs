@@ -4,7 +4,7 @@
 //! of the front, which has another body, or to a 304, which has none.
 
 use catamaran_message::field::begins;
-use catamaran_message::name::CONTENT_LOCATION;
+use catamaran_message::name::{AGE, CACHE_CONTROL, CONTENT_LOCATION, EXPIRES, SURROGATE_CONTROL};
 use catamaran_message::{Fields, NameRef, Traits};
 use http::StatusCode;
 
@@ -48,6 +48,17 @@ pub(crate) fn remove(headers: &mut Fields) {
     headers.retain(|field| FieldScope::OwnPage.takes(field.name_ref()));
 }
 
+/// Replaces what a response says to caches by this `Cache-Control`, which keeps it from shared ones.
+pub(crate) fn forbid_sharing(headers: &mut Fields, control: &'static str) {
+    headers.retain(|field| {
+        let is_of_life = [AGE, EXPIRES, SURROGATE_CONTROL]
+            .into_iter()
+            .any(|it| field.is(it));
+        !is_of_life && !instructs_caches(field.name_ref())
+    });
+    headers.insert(CACHE_CONTROL, control);
+}
+
 /// Whether a field describes the bytes of a body, so that a 304 must not have it (RFC 9110, section 15.4.5).
 fn describes_body(name: NameRef<'_>) -> bool {
     let text = name.as_bytes();
@@ -62,7 +73,11 @@ fn describes_life(name: NameRef<'_>) -> bool {
     if name.traits().has_any(Traits::OF_CONTENT) {
         return true;
     }
-    // Also fields for some caches only, such as `CDN-Cache-Control` (RFC 9213).
+    instructs_caches(name)
+}
+
+/// Whether a field is `Cache-Control`, or one for some caches only, such as `CDN-Cache-Control` (RFC 9213).
+fn instructs_caches(name: NameRef<'_>) -> bool {
     let text = name.as_bytes();
     let end = &text[text.len().saturating_sub(b"cache-control".len())..];
     end.eq_ignore_ascii_case(b"cache-control")

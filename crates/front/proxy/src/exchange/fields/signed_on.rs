@@ -107,13 +107,20 @@ pub(crate) fn withhold_claims(
     });
 }
 
-/// Removes the cookies whose names match one of `rules`.
-pub(crate) fn hide_cookies(rules: &[String], headers: &mut Fields) {
+/// Removes the cookies whose names match one of `rules`. A cache still learns of them.
+pub(crate) fn hide_cookies(rules: &[String], headers: &mut Fields, withheld: &mut Option<Fields>) {
     let lines = headers.get_all(COOKIE).flat_map(pairs::pieces);
     let hidden: Vec<String> = lines
         .filter(|(name, _)| rules.iter().any(|rule| matches(rule, name)))
         .filter_map(|(name, _)| String::from_utf8(name.to_vec()).ok())
         .collect();
+    if !hidden.is_empty()
+        && let Some(withheld) = withheld
+    {
+        for line in headers.get_all(COOKIE) {
+            withheld.append(COOKIE, line);
+        }
+    }
     for name in &hidden {
         headers.change(COOKIE, |line| pairs::without(line, name));
     }
@@ -229,8 +236,12 @@ mod tests {
             ("a=1", Some("a=1")),
         ] {
             let mut headers = Fields::from_iter([("cookie", cookies)]);
-            hide_cookies(&rules, &mut headers);
+            let mut withheld = Some(Fields::new());
+            hide_cookies(&rules, &mut headers, &mut withheld);
             assert_eq!(headers.text_of(COOKIE), expected, "{cookies}");
+            let is_changed = expected != Some(cookies);
+            let of_cache = withheld.as_ref().and_then(|fields| fields.text_of(COOKIE));
+            assert_eq!(of_cache, is_changed.then_some(cookies), "{cookies}");
         }
     }
 }
