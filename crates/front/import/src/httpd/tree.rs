@@ -187,8 +187,9 @@ impl Expansion<'_> {
         Vec::new()
     }
 
-    /// Whether it is known that an `Include` that names no file here names none there either: its directory exists, and
-    /// it is optional, names a directory that is empty, or a pattern that fits none of the names.
+    /// Whether it is known that an `Include` that names no file here names none there either: it names a directory that is
+    /// empty, or it is optional and its directory is there. Without `IncludeOptional` httpd does not start if a pattern
+    /// fits nothing, so that files are missing here.
     fn is_empty_there(&self, pattern: &str, is_optional: bool, text: &Text) -> bool {
         let Some(path) = self.rooted(pattern, text).into_iter().next() else {
             return false;
@@ -196,11 +197,11 @@ impl Expansion<'_> {
         if let Some(names) = self.files.names(&path) {
             return names.is_empty();
         }
-        let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?', '[']);
-        let directory = path.ancestors().skip(1).find(is_plain);
-        // httpd has other patterns than the importer looks for.
-        let is_wild = pattern.contains(['*', '?']) && !pattern.contains(['[', '{', '\\']);
-        (is_optional || is_wild) && directory.is_some_and(|it| self.files.names(it).is_some())
+        // httpd has other patterns than the importer looks for. Which directories a pattern would fit is not known.
+        let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?']);
+        let directory = path.parent().filter(is_plain);
+        let is_read = !pattern.contains(['[', '{', '\\']);
+        is_optional && is_read && directory.is_some_and(|it| self.files.names(it).is_some())
     }
 
     /// The paths that a relative path in a directive may mean: below the server's root, or next to the file.

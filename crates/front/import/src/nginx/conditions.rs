@@ -68,7 +68,14 @@ impl Conditions {
                     rewrite::lose_sets(directive, ledger);
                     true
                 }
-                "if" => read.add(directive, context, text_type, ledger),
+                // So it does with a redirect of one path, for all other paths.
+                "if" => {
+                    let count = read.guards.guards.len();
+                    let is_known = read.add(directive, context, text_type, ledger);
+                    let mut added = read.guards.guards[count..].iter();
+                    let tries = scope.own("try_files").is_some();
+                    is_known && !(tries && added.any(Guard::is_of_one_path))
+                }
                 "limit_except" => {
                     let guard = methods::of_limit(directive, ledger).map(Guard::Method);
                     let is_known = guard.is_some();

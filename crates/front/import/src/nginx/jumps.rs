@@ -10,7 +10,7 @@ use crate::judge::PlaceUse;
 use crate::ledger::{Id, Ledger, LedgerKeeper as _};
 use crate::nginx::answer::{TextType, answer, template};
 use crate::nginx::fields::response_fields;
-use crate::nginx::location::{Scope, claim_idle, judge};
+use crate::nginx::location::{Scope, certificate_key, claim_idle, judge};
 use crate::nginx::pages;
 use crate::nginx::rewrite::redirect_of_all;
 use crate::plan::{Action, Settings, SharedSettings, redirect_status};
@@ -139,6 +139,7 @@ fn with_fields<'d>(action: Action, scope: Scope<'_>, port: u16, ledger: &mut Led
     let mut settings = Settings::default();
     let is_closed = ledger.in_place(|ledger| {
         response_fields(scope, port, &mut settings, ledger);
+        settings.keys.extend(certificate_key(scope, ledger));
         closes(scope, ledger)
     });
     let action = if is_closed { Action::Closed } else { action };

@@ -20,9 +20,13 @@ pub(super) struct Leap<'d> {
 }
 
 impl<'d> Leap<'d> {
-    /// Reads a location of the server with the directives `siblings`; `None` if it does anything else, or if there are
-    /// other locations than `/` that may get the new paths.
-    pub(super) fn read(location: &'d Directive, siblings: &'d [Directive]) -> Option<Self> {
+    /// Reads a location of the server with the directives `siblings` in a block with those of `outer`; `None` if it does
+    /// anything else, or if there are other locations than `/` that may get the new paths.
+    pub(super) fn read(
+        location: &'d Directive,
+        siblings: &'d [Directive],
+        outer: &[Directive],
+    ) -> Option<Self> {
         let [rewrite] = location.inside() else {
             return None;
         };
@@ -47,8 +51,11 @@ impl<'d> Leap<'d> {
             return None;
         };
         let is_whole = target.words == ["/"];
-        let merges = !siblings.iter().any(|it| it.name == "merge_slashes");
-        (is_leap && is_plain && is_whole && merges).then_some(Self {
+        let merges = |it: &Directive| it.name != "merge_slashes";
+        let merges_all = siblings.iter().chain(outer).all(merges);
+        // nginx has the old path in one of them, and the new one in the others; the front has it the other way round.
+        let names_path = [siblings, outer].into_iter().any(names_path);
+        (is_leap && is_plain && is_whole && merges_all && !names_path).then_some(Self {
             location,
             rewrite,
             target,
@@ -93,3 +100,24 @@ impl<'d> Leap<'d> {
         Some(rules)
     }
 }
+
+/// Whether a directive outside other locations than `/` has a variable with the path of the request.
+fn names_path(directives: &[Directive]) -> bool {
+    directives.iter().any(|it| {
+        let is_elsewhere = it.name == "location" && it.words != ["/"];
+        let has_path = |word: &String| PATHS.iter().any(|path| word.contains(path));
+        !is_elsewhere
+            && !matches!(it.name.as_str(), "server" | "log_format")
+            && (it.words.iter().any(has_path) || names_path(it.inside()))
+    })
+}
+
+/// Variables with the path of a request, as words name them.
+const PATHS: [&str; 6] = [
+    "$request_uri",
+    "${request_uri",
+    "$uri",
+    "${uri",
+    "$document_uri",
+    "${document_uri",
+];

@@ -325,7 +325,7 @@ fn replaced_in_text(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<
         return Some(PassedPath::Same);
     }
     if matches!(matcher, Matcher::Exact(_)) {
-        return Some(PassedPath::Replaced(uri.to_owned()));
+        return is_plain_path(uri).then(|| PassedPath::Replaced(uri.to_owned()));
     }
     // nginx replaces the text, the front whole segments: both give the same only at a slash. Where the URI alone ends
     // with one, the path itself has a rule of its own (`is_uneven`), and slashes in a row are merged.
@@ -333,6 +333,13 @@ fn replaced_in_text(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<
     let ends_a_segment = matches!(matcher, Matcher::Prefix(_)) || path.ends_with('/');
     let replacement = || PassedPath::Replaced(or_root(uri.trim_end_matches('/')));
     (are_alike && ends_a_segment).then(replacement)
+}
+
+/// Whether the front sends a path as it is written: it has no query, no escapes and no segments to resolve.
+fn is_plain_path(path: &str) -> bool {
+    let is_sign = |it: u8| it.is_ascii_graphic() && !b"?#%*\\{}".contains(&it);
+    let is_dots = |segment: &str| matches!(segment, "." | "..");
+    path.bytes().all(is_sign) && !path.contains("//") && !path.split('/').any(is_dots)
 }
 
 /// Whether either the path of a location or that of its `proxy_pass` ends with a slash: then nginx makes of the path

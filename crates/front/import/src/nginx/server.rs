@@ -631,14 +631,18 @@ impl ServerReader<'_, '_> {
         matchers.push(Matcher::prefix(text));
         let mut rules = self.location(location, &matchers, Some(text), server);
         if rules.iter_mut().all(|it| it.action.rewrite_mut().is_none()) {
-            for rule in &mut rules {
+            // A rule of one path stays one.
+            let of_prefix = |it: &&mut Rule| !matches!(it.matcher, Matcher::Exact(_));
+            for rule in rules.iter_mut().filter(of_prefix) {
                 rule.matcher = exact.clone();
             }
             return rules;
         }
         let is_kept = |it: &Rule| it.action.keeps_path(text) || it.action.upstream().is_none();
         if !is_uneven && rules.iter().all(is_kept) {
-            for mut rule in rules.clone() {
+            let of_prefix = |it: &&Rule| !matches!(it.matcher, Matcher::Exact(_));
+            let copied: Vec<Rule> = rules.iter().filter(of_prefix).cloned().collect();
+            for mut rule in copied {
                 rule.action.forget_rewrite();
                 rule.matcher = exact.clone();
                 rules.push(rule);
@@ -660,7 +664,7 @@ impl ServerReader<'_, '_> {
         ignores_case: bool,
         server: Server<'_>,
     ) -> Vec<Rule> {
-        if let Some(leap) = Leap::read(location, server.inner) {
+        if let Some(leap) = Leap::read(location, server.inner, server.outer) {
             let whole = [Matcher::everything()];
             let reached = self.location(leap.target, &whole, Some("/"), server);
             if let Some(rules) = leap.rules(reached, self.expansion.ledger) {

@@ -182,7 +182,7 @@ impl Expansion<'_> {
         }
         let paths = self.paths(pattern, text);
         if paths.is_empty()
-            && !pattern.contains('*')
+            && !self.is_empty_there(pattern)
             && !HARMLESS.iter().any(|it| pattern.ends_with(it))
         {
             found.push(Directive::missing(pattern, id, self.ledger));
@@ -194,6 +194,16 @@ impl Expansion<'_> {
             self.depth -= 1;
         }
         Ok(())
+    }
+
+    /// Whether it is known that a pattern that fits no file here fits none there either: its directory is here.
+    fn is_empty_there(&self, pattern: &str) -> bool {
+        let path = self.beside.join(pattern);
+        let is_plain = |path: &&Path| !path.to_string_lossy().contains(['*', '?', '[']);
+        let directory = path.parent().filter(is_plain);
+        // nginx has other patterns than the importer looks for.
+        let is_read = pattern.contains('*') && !pattern.contains(['?', '[']);
+        is_read && directory.is_some_and(|it| self.files.names(it).is_some())
     }
 
     /// The files that an `include` names. A relative path is looked up first next to the main file, then next to this
