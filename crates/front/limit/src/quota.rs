@@ -43,19 +43,6 @@ impl Quota {
         }
     }
 
-    /// Whether judgements may use a time that is up to `late` behind the present one: the debt of a client that keeps
-    /// to the rate then seems greater, and its burst must have room for that.
-    #[must_use]
-    pub fn bears_lateness(self, late: Duration) -> bool {
-        match self {
-            Self::Rate { interval, burst } => {
-                let spare = capacity(interval, burst - 1);
-                u128::from(spare) >= late.as_nanos()
-            }
-            Self::InFlight(_) => true,
-        }
-    }
-
     /// Judges the next request of a key with this `state` at `now`, and changes nothing.
     ///
     /// A time further in the future than the burst reaches is of another quota, or of a clock that was set back; it
@@ -225,27 +212,6 @@ mod tests {
         let slow = Quota::rate(1, Duration::from_secs(3600), u32::MAX);
         assert!(slow.judge(u64::MAX, u64::MAX - 1).passes());
         assert!(slow.owed(u64::MAX, 0) > 0.9);
-    }
-
-    #[test]
-    fn a_clock_that_is_late_refuses_nobody_who_keeps_to_the_rate() {
-        let late = Duration::from_millis(20);
-        let second = Duration::from_secs(1);
-        for (count, burst, expected) in [(100, 1, false), (100, 2, false), (100, 3, true)] {
-            let quota = Quota::rate(count, second, burst);
-            assert_eq!(quota.bears_lateness(late), expected, "{quota:?}");
-            // A request each 10 ms, and a clock that moves each 20 ms.
-            let all_pass = (0..20).all(|phase| {
-                let mut state = 0;
-                (0..100).all(|number| {
-                    let shown = (phase + number * 10) / 20 * 20;
-                    ask(quota, &mut state, shown * 1_000_000).is_ok()
-                })
-            });
-            assert_eq!(all_pass, burst > 1, "{quota:?}");
-        }
-        assert!(Quota::rate(1, MINUTE, 2).bears_lateness(late));
-        assert!(Quota::InFlight(1).bears_lateness(late));
     }
 
     #[test]

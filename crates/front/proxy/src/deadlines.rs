@@ -306,9 +306,6 @@ impl Drop for Deadline {
 /// The interval at which deadlines are checked: the precision of the coarse clock.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How far the coarse clock may be behind: its period, and as much again while the event loop is busy.
-pub(crate) const LATENESS_MAX: Duration = Duration::from_millis(40);
-
 /// The period of an entry without a deadline, or with one beyond the range of periods (2.7 years).
 const UNLISTED: u32 = u32::MAX;
 

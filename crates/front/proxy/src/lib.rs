@@ -22,6 +22,7 @@
 //!     listeners: vec![ListenerConfig::new(listen)],
 //!     caches: vec![],
 //!     limits: vec![],
+//!     auths: vec![],
 //!     upstreams: vec![UpstreamConfig::new(
 //!         "tomcat",
 //!         vec![BackendConfig::new(Protocol::Ajp, tomcat)],

@@ -68,14 +68,7 @@ impl Conditions {
                     rewrite::lose_sets(directive, ledger);
                     true
                 }
-                // So it does with a redirect of one path, for all other paths.
-                "if" => {
-                    let count = read.guards.guards.len();
-                    let is_known = read.add(directive, context, text_type, ledger);
-                    let mut added = read.guards.guards[count..].iter();
-                    let tries = scope.own("try_files").is_some();
-                    is_known && !(tries && added.any(Guard::is_of_one_path))
-                }
+                "if" => read.add(directive, context, text_type, ledger) && !read.stops_files(scope),
                 "limit_except" => {
                     let guard = methods::of_limit(directive, ledger).map(Guard::Method);
                     let is_known = guard.is_some();
@@ -130,6 +123,12 @@ impl Conditions {
         let mut below = self.guards.guards.iter().skip(1);
         let is_first_alone = self.rules.is_empty() && self.limits.is_empty();
         below.any(is_of_path) || (self.guards.guards.iter().any(is_of_path) && !is_first_alone)
+    }
+
+    /// Whether the last guard redirects one path, and makes nginx try no files for all others.
+    fn stops_files(&self, scope: Scope<'_>) -> bool {
+        let last = self.guards.guards.last();
+        last.is_some_and(Guard::is_of_one_path) && scope.own("try_files").is_some()
     }
 
     /// Adds an `if`; returns `false` if it cannot be converted.

@@ -60,12 +60,8 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
     if asks.is_empty() {
         return None;
     }
-    let now = if keys.iter().any(|key| key.limit.is_exact) {
-        Instant::now()
-    } else {
-        exchange.scene.deadline.instant()
-    };
-    let outcome = limits.take(&asks, now);
+    // By an exact clock: the coarse ones of two workers differ, and the last request of a burst would be refused.
+    let outcome = limits.take(&asks, Instant::now());
     let is_settled = |key: &LimitKey<'_>| key.asked.is_some() && key.limit.is_settled_by_pass;
     if outcome.passes() && keys.iter().all(is_settled) {
         for key in keys {

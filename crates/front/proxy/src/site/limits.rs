@@ -15,7 +15,6 @@ use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
 use crate::config::{Config, LimitConfig, ListenAddress, ListenerConfig};
-use crate::deadlines::LATENESS_MAX;
 
 /// The limits of a site, and what keys owe to them.
 #[derive(Clone, Debug)]
@@ -38,8 +37,6 @@ pub(crate) struct SiteLimit {
     pub(crate) config: Arc<LimitConfig>,
     /// Its number in the table.
     pub(crate) number: u16,
-    /// Whether it must be asked by an exact clock, since the coarse one would refuse requests that come at just the rate.
-    pub(crate) is_exact: bool,
     /// Whether a request that passes is only to be counted: it frees nothing later, and its client is told nothing. A
     /// limit that is not enforced may say that a request does not pass which does.
     pub(crate) is_settled_by_pass: bool,
@@ -140,7 +137,6 @@ impl SiteLimits {
         let memory = config.server.limit_memory;
         let limit = |limit: &LimitConfig| SiteLimit {
             number: 0,
-            is_exact: !limit.quota.bears_lateness(LATENESS_MAX),
             is_settled_by_pass: limit.enforce
                 && !limit.fields
                 && matches!(limit.quota, Quota::Rate { .. }),
