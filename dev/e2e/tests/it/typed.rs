@@ -308,6 +308,28 @@ fn explain_shows_what_a_tunnel_sends() {
 }
 
 #[test]
+fn explain_shows_what_a_sign_on_asks_and_supposes() {
+    let page = include_str!("../../../../docs/sign-on.md");
+    let reader = Reader::new();
+    let tables = block(page, "toml", 0);
+    reader.saves("catamaran.toml", &format!("{ADMIN}{tables}"));
+    let commands = lines(page, "catamaran explain ");
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    let printed = reader.types(&format!(
+        "catamaran serve --config catamaran.toml > access.log 2> front.log &
+         says 'listening on'
+         {}",
+        commands.join("\n")
+    ));
+    for expected in ["/oauth2/auth", "Cookie: _oauth2_proxy=x", "X-User: ann"] {
+        let is_shown = printed
+            .to_ascii_lowercase()
+            .contains(&expected.to_ascii_lowercase());
+        assert!(is_shown, "{expected}\n{printed}");
+    }
+}
+
+#[test]
 fn readiness_names_the_upstream() {
     let page = include_str!("../../../../docs/monitoring.md");
     let reader = Reader::new();
