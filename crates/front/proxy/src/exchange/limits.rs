@@ -11,7 +11,6 @@ use arrayvec::ArrayVec;
 use catamaran_limit::{ASKS_MAX, Ask, Judgement, Outcome, Quota};
 use catamaran_message::{Fields, NameRef, Traits};
 use catamaran_upstream::Culprit;
-use tokio::time::Instant;
 
 use crate::config::LimitBy;
 use crate::counters::Reason;
@@ -60,8 +59,7 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
     if asks.is_empty() {
         return None;
     }
-    // By an exact clock: the coarse ones of two workers differ, and the last request of a burst would be refused.
-    let outcome = limits.take(&asks, Instant::now());
+    let outcome = limits.take(&asks);
     let is_settled = |key: &LimitKey<'_>| key.asked.is_some() && key.limit.is_settled_by_pass;
     if outcome.passes() && keys.iter().all(is_settled) {
         for key in keys {

@@ -179,7 +179,7 @@ impl SiteLimits {
             key: self.ledger.table.key(*number, &network),
             enforced: true,
         };
-        self.take(&[ask], Instant::now()).passes()
+        self.take(&[ask]).passes()
     }
 
     /// Takes over what keys owe to limits of the site before, and the counts of limits with the same name.
@@ -229,16 +229,16 @@ impl SiteLimits {
         self.ledger.table.key(limit.number, subject)
     }
 
-    /// Asks limits for a request that comes at `now`, and charges it if it passes.
-    pub(crate) fn take(&self, asks: &[Ask], now: Instant) -> Outcome {
+    /// Asks limits for a request, and charges it if it passes.
+    pub(crate) fn take(&self, asks: &[Ask]) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.take(asks, quotas, self.ledger.nanos(now))
+        table.take(asks, quotas, self.ledger.now())
     }
 
     /// What [`Self::take`] would say now; nothing is charged.
     pub(crate) fn look(&self, asks: &[Ask]) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.look(asks, quotas, self.ledger.nanos(Instant::now()))
+        table.look(asks, quotas, self.ledger.now())
     }
 
     /// Counts the result of asking a limit about a request.
@@ -276,7 +276,7 @@ impl SiteLimits {
     /// The figures of all limits. It looks at the whole table.
     pub(crate) fn figures(&self) -> Vec<LimitFigures> {
         let Ledger { table, quotas, .. } = &self.ledger;
-        let counts = table.counts(quotas, self.ledger.nanos(Instant::now()));
+        let counts = table.counts(quotas, self.ledger.now());
         let figures = |limit: &SiteLimit| {
             // How many keys owe something, and how much they owe together.
             let (keys, sum) = counts[usize::from(limit.number)];
@@ -346,9 +346,10 @@ impl Ledger {
         u16::try_from(number).unwrap_or(u16::MAX)
     }
 
-    /// A time as the table counts it.
-    fn nanos(&self, time: Instant) -> u64 {
-        let since = time.saturating_duration_since(self.began);
+    /// The present time. It is exact: the coarse clock would refuse requests that come at just the rate, and those of two
+    /// workers differ, so that the last request of a burst would be refused.
+    fn now(&self) -> u64 {
+        let since = Instant::now().saturating_duration_since(self.began);
         let seconds = since.as_secs().saturating_mul(1_000_000_000);
         seconds.saturating_add(since.subsec_nanos().into())
     }
