@@ -560,7 +560,7 @@ pub(crate) fn outcome(rule: &Rule) -> Action {
 pub(crate) mod tests {
     use std::cell::Cell;
 
-    use catamaran_proxy::config::RouteTarget;
+    use catamaran_proxy::config::{Config, RouteTarget};
     use catamaran_proxy::explain::{FoundRoute, RouteFinder, RouteRequest};
     use proptest::prelude::*;
 
@@ -700,6 +700,55 @@ pub(crate) mod tests {
         rule
     }
 
+    /// The front's file for a server with these rules, whose statuses count from 200 on.
+    fn written(sets: &[Matcher], limits: &[Limits]) -> String {
+        let rules = limits.iter().zip(200..);
+        let mut plan = Plan::default();
+        plan.listener("127.0.0.1:80", 80);
+        plan.claims_scheme = true;
+        plan.hosts.push(VirtualHost {
+            listeners: vec![0],
+            default_on: vec![0],
+            rules: rules
+                .map(|(&it, status)| limited(sets, it, status))
+                .collect(),
+            ..VirtualHost::default()
+        });
+        let form = Form {
+            keep: None,
+            inline_secrets: true,
+            secrets_of: "",
+            closed: &[],
+        };
+        emit::write(&plan, &groups(&plan), form).text
+    }
+
+    /// The status of the route that the front finds, 0 if it has none; `None`: it finds no route.
+    fn answered(config: &Config, found: FoundRoute) -> Option<u16> {
+        let FoundRoute::Route(index) = found else {
+            return None;
+        };
+        Some(match &config.routes[index].target {
+            RouteTarget::Status(status) => status.as_u16(),
+            _ => 0,
+        })
+    }
+
+    /// The status by the first of these rules that is for a request with this path, over TLS or not, which passes the
+    /// test or does not.
+    fn expected(
+        sets: &[Matcher],
+        limits: &[Limits],
+        (path, secure, passes): (&str, bool, bool),
+    ) -> u16 {
+        let decides = |&(set, scheme, test): &Limits| {
+            let is_scheme = scheme == 2 || (scheme == 1) == secure;
+            sets[set].has(path) && is_scheme && (test == 2 || passes)
+        };
+        let place = limits.iter().position(decides);
+        place.map_or(404, |it| 200 + u16::try_from(it).unwrap())
+    }
+
     proptest! {
         #[test]
         fn the_front_decides_by_schemes_and_tests_as_the_rules_do(
@@ -716,37 +765,18 @@ pub(crate) mod tests {
             let before = limits.iter().take_while(|it| it.2 == 2).count();
             limits[..before].iter_mut().for_each(|it| it.0 = 3);
             limits[before..].sort_by_key(|it| it.0);
-            let mut plan = Plan::default();
-            plan.listener("127.0.0.1:80", 80);
-            plan.claims_scheme = true;
-            plan.hosts.push(VirtualHost {
-                listeners: vec![0],
-                default_on: vec![0],
-                rules: limits.iter().zip(200..).map(|(&it, status)| limited(&sets, it, status)).collect(),
-                ..VirtualHost::default()
-            });
-            let form = Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[] };
-            let written = emit::write(&plan, &groups(&plan), form);
-            let config = catamaran_config::parse("t.toml", &written.text).unwrap().config;
+            let text = written(&sets, &limits);
+            let config = catamaran_config::parse("t.toml", &text).unwrap().config;
             let finder = RouteFinder::new(&config).unwrap();
             for (path, secure, passes) in asked.iter().filter(|it| can_be_written(&it.0)) {
                 let request = RouteRequest {
                     host: Some("h"), path, listener: 0, secure: *secure, meets_conditions: *passes,
                 };
-                let FoundRoute::Route(found) = finder.find(request) else {
+                let Some(status) = answered(&config, finder.find(request)) else {
                     continue;
                 };
-                let status = match &config.routes[found].target {
-                    RouteTarget::Status(status) => status.as_u16(),
-                    _ => 0,
-                };
-                let decides = |&&(set, scheme, test): &&Limits| {
-                    let is_scheme = scheme == 2 || (scheme == 1) == *secure;
-                    sets[set].has(path) && is_scheme && (test == 2 || *passes)
-                };
-                let place = limits.iter().position(|it| decides(&it));
-                let expected = place.map_or(404, |it| 200 + u16::try_from(it).unwrap());
-                prop_assert_eq!(status, expected, "{} {} {}\n{}", path, secure, passes, written.text);
+                let expected = expected(&sets, &limits, (path, *secure, *passes));
+                prop_assert_eq!(status, expected, "{} {} {}\n{}", path, secure, passes, text);
             }
         }
 
@@ -803,36 +833,16 @@ pub(crate) mod tests {
             // Each rule with a limit is followed by one for all other requests for its paths, as readers make them.
             let with_rest = |&(set, scheme, test): &Limits| [(set, scheme, test), (set, 2, 2)];
             let limits: Vec<Limits> = limits.iter().flat_map(with_rest).collect();
-            let rules: Vec<Rule> = limits.iter().zip(200..).map(|(&it, status)| limited(&sets, it, status)).collect();
-            let mut plan = Plan::default();
-            plan.listener("127.0.0.1:80", 80);
-            plan.claims_scheme = true;
-            plan.hosts.push(VirtualHost {
-                listeners: vec![0],
-                default_on: vec![0],
-                rules,
-                ..VirtualHost::default()
-            });
-            let form = Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[] };
-            let written = emit::write(&plan, &groups(&plan), form);
-            let config = catamaran_config::parse("t.toml", &written.text).unwrap().config;
+            let text = written(&sets, &limits);
+            let config = catamaran_config::parse("t.toml", &text).unwrap().config;
             let finder = RouteFinder::new(&config).unwrap();
             for path in paths.iter().filter(|it| can_be_written(it)) {
                 let request = RouteRequest { host: Some("h"), path, listener: 0, secure, meets_conditions: passes };
-                let FoundRoute::Route(found) = finder.find(request) else {
+                let Some(status) = answered(&config, finder.find(request)) else {
                     continue;
                 };
-                let status = match &config.routes[found].target {
-                    RouteTarget::Status(status) => status.as_u16(),
-                    _ => 0,
-                };
-                let decides = |&(set, scheme, test): &Limits| {
-                    let is_scheme = scheme == 2 || (scheme == 1) == secure;
-                    sets[set].has(path) && is_scheme && (test == 2 || passes)
-                };
-                let place = limits.iter().position(decides);
-                let expected = place.map_or(404, |it| 200 + u16::try_from(it).unwrap());
-                prop_assert_eq!(status, expected, "{} {} {}\n{}", path, secure, passes, written.text);
+                let expected = expected(&sets, &limits, (path, secure, passes));
+                prop_assert_eq!(status, expected, "{} {} {}\n{}", path, secure, passes, text);
             }
         }
     }
