@@ -173,14 +173,6 @@ impl Placeholder {
         ..Self::OF_FIELDS
     };
 
-    /// The placeholders that domains and paths of cookies may have. All requests that share a stored response have the
-    /// same values.
-    pub const OF_COOKIES: KnownNames = KnownNames {
-        placeholders: &[Self::Host, Self::Authority, Self::Scheme],
-        has_values: false,
-        has_response: false,
-    };
-
     /// The placeholders that the target of a redirect may have.
     pub const OF_REDIRECTS: KnownNames = KnownNames {
         placeholders: &[
@@ -199,9 +191,9 @@ impl Placeholder {
         has_response: false,
     };
 
-    /// The placeholders that rules for URLs in responses may have. All of them are in the key of a cache, which stores
-    /// responses with their changed URLs.
-    pub const OF_URLS: KnownNames = KnownNames {
+    /// The placeholders that rules for URLs in responses, and for domains and paths of cookies, may have. All of them are
+    /// in the key of a cache, which stores responses with these changes.
+    pub const OF_STORED: KnownNames = KnownNames {
         placeholders: &[Self::Host, Self::Authority, Self::Scheme],
         has_values: false,
         has_response: false,
@@ -385,7 +377,7 @@ impl Template {
         own: Option<&PathExpression>,
         of_route: Option<&PathExpression>,
     ) -> Result<Self, TemplateError> {
-        let mut template = Self::parse_with(text, Placeholder::OF_COOKIES, own.or(of_route))?;
+        let mut template = Self::parse_with(text, Placeholder::OF_STORED, own.or(of_route))?;
         if own.is_some() {
             for part in &mut template.0 {
                 if let Part::Blank(Blank::Capture(group)) = *part {

@@ -16,7 +16,7 @@ fn text(text: &str, known: KnownNames) -> CookieTest {
 
 fn replacement(from: &str, to: &str) -> CookieReplacement {
     CookieReplacement {
-        from: text(from, Placeholder::OF_COOKIES),
+        from: text(from, Placeholder::OF_STORED),
         to: Template::parse_replacement(to, None, None).unwrap(),
     }
 }

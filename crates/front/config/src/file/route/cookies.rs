@@ -243,7 +243,7 @@ fn parse_name(text: &str) -> Result<Template, PartError> {
 }
 
 fn parse_from(text: &str) -> Result<Template, PartError> {
-    parse_compared(text, Placeholder::OF_COOKIES)
+    parse_compared(text, Placeholder::OF_STORED)
 }
 
 /// The place of a `regex`, and what it is.

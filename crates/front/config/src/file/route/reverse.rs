@@ -75,7 +75,7 @@ fn template(
     text: &str,
     expression: Option<&PathExpression>,
 ) -> Option<Template> {
-    let message = match Template::parse_with(text, Placeholder::OF_URLS, expression) {
+    let message = match Template::parse_with(text, Placeholder::OF_STORED, expression) {
         Ok(template) if template.blanks() <= BLANKS_MAX => return Some(template),
         Ok(_) => format!("`{key}` has more than {BLANKS_MAX} placeholders"),
         Err(error) => format!("`{key}` {error}"),

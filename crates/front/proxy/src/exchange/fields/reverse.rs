@@ -419,7 +419,7 @@ mod tests {
 
     fn rule(from: &str, to: &str) -> UrlRule {
         let template = |text: &str, expression: Option<&PathExpression>| {
-            Template::parse_with(text, Placeholder::OF_URLS, expression).unwrap()
+            Template::parse_with(text, Placeholder::OF_STORED, expression).unwrap()
         };
         match from.strip_prefix('~') {
             Some(text) => {

@@ -46,7 +46,7 @@ fn replacement(from: &str, to: &str) -> CookieReplacement {
         to: Template::parse_replacement(to, expression.as_ref(), None).unwrap(),
         from: match expression {
             Some(expression) => CookieTest::Expression(expression),
-            None => text(from, Placeholder::OF_COOKIES),
+            None => text(from, Placeholder::OF_STORED),
         },
     }
 }
