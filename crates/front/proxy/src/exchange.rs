@@ -76,11 +76,11 @@ pub(crate) async fn serve(
     let sites = Sites::new(worker.site());
     let trace = spans::begin(scene, sites.first(), &head);
     let mut exchange = Exchange::new(scene, &sites, Some(&head), trace.as_deref());
-    // The verdict is moved before each wait, and never lent here, so that it is no part of this future.
-    let (verdict, auth) = judge(&mut exchange, head);
-    let decision = match auth {
-        None => settle(&mut exchange, verdict),
-        Some(auth) => Box::pin(authenticate(&mut exchange, down, verdict, auth)).await,
+    let decision = match judge(&mut exchange, head) {
+        Judged::Settled(decision) => decision,
+        Judged::AsksAuth(verdict, auth) => {
+            Box::pin(authenticate(&mut exchange, down, verdict, auth)).await
+        }
     };
     let served = match decision {
         Decision::Forward(forward) => run(&mut exchange, down, forward).await,
@@ -113,13 +113,19 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
     after
 }
 
-/// Makes the verdict on the request, keeps the parts that last as long as the exchange, and asks the limits. Returns the
-/// sign-on that is to be asked next, too.
+/// What becomes of a request once its limits have been asked.
+enum Judged<'a> {
+    /// Nothing else is to be asked.
+    Settled(Decision<'a>),
+    /// The route's sign-on is to be asked about this verdict.
+    AsksAuth(Box<Verdict<'a>>, &'a SiteAuth),
+}
+
+/// Makes the verdict on the request, keeps the parts that last as long as the exchange, and asks the limits.
+///
+/// The verdict is large. It stays where it was made, unless a sign-on is to be asked.
 #[inline]
-fn judge<'a>(
-    exchange: &mut Exchange<'a>,
-    head: Box<RequestHead>,
-) -> (Verdict<'a>, Option<&'a SiteAuth>) {
+fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Judged<'a> {
     let Scene {
         worker,
         listener,
@@ -149,18 +155,20 @@ fn judge<'a>(
     {
         verdict.refuse_by(refusal);
     }
-    let auth = verdict.auth();
-    (verdict, auth)
+    match verdict.auth() {
+        Some(auth) => Judged::AsksAuth(Box::new(verdict), auth),
+        None => Judged::Settled(settle(exchange, verdict)),
+    }
 }
 
 /// Asks the sign-on of the route, and then makes what serves the request.
 async fn authenticate<'a>(
     exchange: &mut Exchange<'a>,
     down: &mut Downstream<'_>,
-    verdict: Verdict<'a>,
+    verdict: Box<Verdict<'a>>,
     auth: &'a SiteAuth,
 ) -> Decision<'a> {
-    let answered = sign_on::authenticate(exchange, down, verdict, auth).await;
+    let answered = sign_on::authenticate(exchange, down, *verdict, auth).await;
     settle(exchange, answered)
 }
 

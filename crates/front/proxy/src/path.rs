@@ -61,7 +61,7 @@ impl NormalPath {
     }
 
     /// The normalised path of the client, whatever is forwarded.
-    pub(crate) fn asked(&self) -> &[u8] {
+    pub(crate) fn asked(&self) -> &Bytes {
         self.asked.as_ref().unwrap_or(&self.forward)
     }
 

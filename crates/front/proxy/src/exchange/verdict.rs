@@ -66,9 +66,10 @@ enum Judgement<'s> {
     /// The front refuses the request, whatever its route is.
     Refused(Failure),
     /// The front answers before any route.
-    BeforeRoutes(OwnAnswer),
-    /// The route says who answers, or no route matches.
-    OnRoute(Target<'s>, Paths),
+    BeforeRoutes(Box<OwnAnswer>),
+    /// The route says who answers, or no route matches. The path is the one to forward, which the route may have
+    /// rewritten.
+    OnRoute(Target<'s>, NormalPath),
 }
 
 /// How a request is served.
@@ -122,16 +123,7 @@ enum Target<'s> {
     /// A file in this directory only.
     Files(&'s Arc<Directory>),
     /// The front's own answer.
-    Own(OwnAnswer),
-}
-
-/// The two paths of a request.
-#[derive(Debug)]
-struct Paths {
-    /// The normalised path that the client sent.
-    sent: Bytes,
-    /// The path to forward, which a route may have rewritten, with the one that routes are compared with.
-    path: NormalPath,
+    Own(Box<OwnAnswer>),
 }
 
 /// Decides who answers a request, and what is to be asked before.
@@ -150,7 +142,7 @@ pub(crate) fn decide<'s>(grounds: Grounds<'s>, mut head: Box<RequestHead>) -> Ve
         judgement,
     } = match case.before_routes(&mut head) {
         Ok(None) => case.by_route(&head),
-        Ok(Some(answer)) => Judgement::BeforeRoutes(answer).into(),
+        Ok(Some(answer)) => Judgement::BeforeRoutes(Box::new(answer)).into(),
         Err(failure) => Judgement::Refused(failure).into(),
     };
     Verdict {
@@ -191,7 +183,7 @@ impl<'s> Verdict<'s> {
     /// The normalised path that the client sent.
     pub(crate) fn sent_path(&self) -> &Bytes {
         match &self.judgement {
-            Judgement::OnRoute(_, paths) => &paths.sent,
+            Judgement::OnRoute(_, path) => path.asked(),
             Judgement::BeforeRoutes(_) | Judgement::Refused(_) => &self.head.target.path,
         }
     }
@@ -209,7 +201,7 @@ impl<'s> Verdict<'s> {
     /// Answers the request so instead, because something that was asked refuses it.
     pub(crate) fn refuse_by(&mut self, answer: OwnAnswer) {
         if let Judgement::OnRoute(target, _) = &mut self.judgement {
-            *target = Target::Own(answer);
+            *target = Target::own(answer);
         }
     }
 
@@ -233,13 +225,13 @@ impl<'s> Verdict<'s> {
         match judgement {
             Judgement::Refused(failure) => Service::refused(failure),
             Judgement::BeforeRoutes(answer) => case.answer(None, answer, None, &head),
-            Judgement::OnRoute(target, paths) => match target {
+            Judgement::OnRoute(target, path) => match target {
                 Target::Upstream(upstream, files) => {
-                    case.forward(route, upstream, files, paths, head)
+                    case.forward(route, upstream, files, path, head)
                 }
-                Target::Files(directory) => case.serve_files(route, directory, paths, head),
+                Target::Files(directory) => case.serve_files(route, directory, path, head),
                 Target::Own(answer) => case
-                    .answer(route, answer, Some(&paths.path), &head)
+                    .answer(route, answer, Some(&path), &head)
                     .with_spent(head),
             },
         }
@@ -247,6 +239,10 @@ impl<'s> Verdict<'s> {
 }
 
 impl Target<'_> {
+    fn own(answer: OwnAnswer) -> Self {
+        Self::Own(Box::new(answer))
+    }
+
     /// Whether a guard of the route refuses the request.
     fn is_guarded(&self) -> bool {
         matches!(self, Self::Own(answer) if answer.guard.is_some())
@@ -406,7 +402,7 @@ impl<'s> Case<'_, 's> {
         let cors_config = rules_of(route).and_then(Rules::cors);
         let cors = cors_config.map(|config| Box::new(CorsFields::of_request(config, head)));
         let judgement = match self.on_route(route, path, head) {
-            Ok((target, paths)) => Judgement::OnRoute(target, paths),
+            Ok((target, path)) => Judgement::OnRoute(target, path),
             Err(failure) => Judgement::Refused(failure),
         };
         RouteVerdict {
@@ -425,26 +421,25 @@ impl<'s> Case<'_, 's> {
         Ok(index.map(|index| &routes.routes()[index]))
     }
 
-    /// Where a request goes whose route is known, and its paths.
+    /// Where a request goes whose route is known, and its path as that route has it.
     #[inline]
     fn on_route(
         &self,
         route: Option<&'s Route>,
         mut path: NormalPath,
         head: &RequestHead,
-    ) -> Result<(Target<'s>, Paths), Failure> {
+    ) -> Result<(Target<'s>, NormalPath), Failure> {
         if let Some(route) = route {
             capture(route, &mut path);
         }
         let target = self.target(route, &path, head)?;
-        let sent = path.forward.clone();
         // The front's own answers are made from the path that the client sent.
         if !matches!(target, Target::Own(_))
             && let Some(rules) = rules_of(route)
         {
             rules.rewrite(&mut path).map_err(path_failure)?;
         }
-        Ok((target, Paths { sent, path }))
+        Ok((target, path))
     }
 
     /// Where a request of this route goes.
@@ -463,7 +458,7 @@ impl<'s> Case<'_, 's> {
         let rules = rules_of(route);
         let client = &self.sender.identity;
         if let Some(guard) = rules.and_then(|rules| Guard::refusing(rules, peer, client)) {
-            return Ok(Target::Own(OwnAnswer::guarded(guard)));
+            return Ok(Target::own(OwnAnswer::guarded(guard)));
         }
         // A sign-on that the site does not have lets nobody pass.
         if let Some(rules) = rules.filter(|rules| rules.asks_auth())
@@ -479,7 +474,7 @@ impl<'s> Case<'_, 's> {
             let methods = site
                 .routes
                 .methods(wanted(self.grounds, self.sender, head)?, path);
-            return Ok(Target::Own(if methods.is_empty() {
+            return Ok(Target::own(if methods.is_empty() {
                 no_route()
             } else {
                 let content = OwnContent::Allow(StatusCode::METHOD_NOT_ALLOWED, methods);
@@ -492,18 +487,18 @@ impl<'s> Case<'_, 's> {
                 let index = self.upstream_of_split(split, rules, head);
                 self.upstream(index, rules, head)
             }
-            Action::Status(status) => Target::Own(match rules.and_then(Rules::text) {
+            Action::Status(status) => Target::own(match rules.and_then(Rules::text) {
                 Some(text) => self.text(status, text, path, head),
                 None => OwnAnswer::page(status, "route-status"),
             }),
             // Such a route always has this target, as one with `Files` has a directory.
-            Action::Redirect => Target::Own(match &route.config.target {
+            Action::Redirect => Target::own(match &route.config.target {
                 RouteTarget::Redirect(to) => self.redirect(to, &route.config, path, head),
                 _ => no_route(),
             }),
             Action::Files => match rules.and_then(Rules::files) {
                 Some(directory) => files_alone(directory, head),
-                None => Target::Own(no_route()),
+                None => Target::own(no_route()),
             },
         })
     }
@@ -537,10 +532,9 @@ impl<'s> Case<'_, 's> {
         route: Option<&'s Route>,
         upstream: &'s Upstream,
         files: Option<&'s Arc<Directory>>,
-        paths: Paths,
+        path: NormalPath,
         mut head: Box<RequestHead>,
     ) -> Service<'s> {
-        let Paths { sent, path } = paths;
         let rules = rules_of(route);
         let tunnel = rules.and_then(|rules| rules.tunnel(&head)).map(Box::new);
         let compression = rules.and_then(|rules| self.compression(rules, &head));
@@ -569,8 +563,8 @@ impl<'s> Case<'_, 's> {
             passage.compression = compression;
             Some(passage)
         });
-        let cache = rules
-            .and_then(|rules| self.cache_request(rules, upstream, &sent, &siblings, &outgoing));
+        let cache =
+            rules.and_then(|rules| self.cache_request(rules, upstream, &siblings, &outgoing));
         let mut forward = Forward {
             cache,
             upstream,
@@ -584,7 +578,8 @@ impl<'s> Case<'_, 's> {
                 decision: Decision::Forward(forward),
             };
         };
-        let path = forward.outgoing.path.forward.clone();
+        let path = &forward.outgoing.path;
+        let (sent, path) = (path.asked().clone(), path.forward.clone());
         let without_file = WithoutFile::Forward(forward);
         let mut request = FilesRequest::new(directory, sent, path, without_file);
         // The query for the file is made, so the cache may change the head.
@@ -597,23 +592,22 @@ impl<'s> Case<'_, 's> {
         }
     }
 
-    /// The key and the demands for the cache of the route; `None`: it has no cache. `sent` is the path that the client
-    /// sent.
+    /// The key and the demands for the cache of the route; `None`: it has no cache.
     #[inline]
     fn cache_request(
         &self,
         rules: &'s Rules,
         upstream: &'s Upstream,
-        sent: &[u8],
         siblings: &[SiblingRequest<'s>],
         outgoing: &Outgoing<'s>,
     ) -> Option<Box<CacheRequest<'s>>> {
         let cache = self.grounds.site.caches.get(rules.cache()?)?;
-        let is_changed = rules.changes_path() && sent != &outgoing.path.forward[..];
+        let sent = outgoing.path.asked();
+        let is_changed = rules.changes_path() && *sent != outgoing.path.forward;
         let grounds = KeyGrounds {
             upstream,
             digest: rules.digest(),
-            sent: is_changed.then_some(sent),
+            sent: is_changed.then_some(&sent[..]),
         };
         let request = CacheRequest::new(cache, grounds, siblings, outgoing);
         Some(Box::new(request))
@@ -624,15 +618,15 @@ impl<'s> Case<'_, 's> {
         &self,
         route: Option<&'s Route>,
         directory: &'s Arc<Directory>,
-        paths: Paths,
+        path: NormalPath,
         head: Box<RequestHead>,
     ) -> Service<'s> {
-        let Paths { sent, path } = paths;
         let mut passage = self.own_passage(route, Some(&path), &head);
         if let (Some(passage), Some(rules)) = (&mut passage, rules_of(route)) {
             passage.compression = self.compression(rules, &head);
         }
         let without_file = WithoutFile::NotFound(head);
+        let sent = path.asked().clone();
         let request = FilesRequest::new(directory, sent, path.forward, without_file);
         Service {
             passage,
@@ -671,13 +665,13 @@ impl<'s> Case<'_, 's> {
     fn answer(
         &self,
         route: Option<&'s Route>,
-        answer: OwnAnswer,
+        answer: Box<OwnAnswer>,
         path: Option<&NormalPath>,
         head: &RequestHead,
     ) -> Service<'s> {
         Service {
             passage: self.own_passage(route, path, head),
-            decision: Decision::Answer(Box::new(answer)),
+            decision: Decision::Answer(answer),
         }
     }
 }
@@ -696,7 +690,7 @@ fn files_alone<'s>(directory: &'s Arc<Directory>, head: &RequestHead) -> Target<
         _ => (StatusCode::METHOD_NOT_ALLOWED, "file-method"),
     };
     let methods = vec![Method::GET, Method::HEAD, Method::OPTIONS];
-    Target::Own(OwnAnswer::new(OwnContent::Allow(status, methods), token))
+    Target::own(OwnAnswer::new(OwnContent::Allow(status, methods), token))
 }
 
 fn rules_of(route: Option<&Route>) -> Option<&Rules> {

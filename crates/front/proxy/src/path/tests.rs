@@ -224,10 +224,10 @@ fn container(path: &[u8], separators: &[u8]) -> Vec<u8> {
 #[test]
 fn the_path_that_was_asked_for_stays_known() {
     let mut path = normalise(&Bytes::from_static(b"/a//b/%61;x=1")).unwrap();
-    assert_eq!(path.asked(), b"/a/b/a;x=1");
+    assert_eq!(path.asked()[..], *b"/a/b/a;x=1");
     for forwarded in ["/x", "/y"] {
         path.forward_as(Bytes::from_static(forwarded.as_bytes()));
-        assert_eq!(path.asked(), b"/a/b/a;x=1");
+        assert_eq!(path.asked()[..], *b"/a/b/a;x=1");
         assert_eq!(path.route(), b"/a/b/a");
     }
 }

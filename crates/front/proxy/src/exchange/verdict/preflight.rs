@@ -6,7 +6,7 @@
 use catamaran_message::RequestHead;
 
 use super::{
-    Case, Judgement, OwnAnswer, OwnContent, Paths, RouteVerdict, Target, capture, rules_of, wanted,
+    Case, Judgement, OwnAnswer, OwnContent, RouteVerdict, Target, capture, rules_of, wanted,
 };
 use crate::exchange::cors::{self, PreflightAnswer};
 use crate::exchange::guards::Guard;
@@ -51,11 +51,10 @@ impl<'s> Case<'_, 's> {
             Some(guard) => OwnAnswer::guarded(guard),
             None => OwnAnswer::new(OwnContent::Preflight, token),
         };
-        let sent = path.forward.clone();
         RouteVerdict {
             route: Some(route),
             cors: Some(Box::new(fields)),
-            judgement: Judgement::OnRoute(Target::Own(answer), Paths { sent, path }),
+            judgement: Judgement::OnRoute(Target::own(answer), path),
         }
     }
 }
