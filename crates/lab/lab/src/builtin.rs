@@ -133,21 +133,22 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::experiment::{OriginalRun, PublishedFigure};
+    use crate::experiment::{ERA, Eras, OriginalRun, PublishedFigure, THEN};
 
-    fn published_form(name: &str) -> Experiment {
+    fn published_form(name: &str, eras: Eras) -> Experiment {
         let form = Form {
             is_published: true,
             modules: experiment(name, false).unwrap().known_modules,
+            eras,
             ..Form::default()
         };
         experiment(name, form).unwrap()
     }
 
     #[test]
-    fn published_forms_take_at_most_45_minutes_and_can_decide() {
+    fn published_forms_take_at_most_45_minutes_an_era_and_can_decide() {
         for name in published_names() {
-            let own = published_form(name);
+            let own = published_form(name, Eras::AsModules);
             assert_eq!((own.name.as_str(), own.is_published), (name, true));
             assert_eq!(
                 own.source.split([':', ',']).next(),
@@ -168,6 +169,35 @@ mod tests {
                 reach.starts >= 6 && !reach.is_exploratory(),
                 "{name}: {reach}"
             );
+            let both = published_form(name, Eras::Both);
+            let planned = crate::plan::plan(&both, 0);
+            assert!(
+                planned.most <= Duration::from_secs(2 * 45 * 60),
+                "{name}: {planned}"
+            );
+            // What is measured of the test's own software does not weaken claims on today's.
+            let reach_of_both = crate::claim::reach(&both);
+            assert!(reach_of_both.shown >= reach.shown, "{name}: {reach}");
+        }
+    }
+
+    /// Each cell of then needs prepared software, all of it is a module, and no other cell needs any.
+    #[test]
+    fn published_forms_name_the_software_of_then() {
+        for name in published_names() {
+            let both = published_form(name, Eras::Both);
+            let mut named: Vec<&str> = both.old_software().collect();
+            named.sort_unstable();
+            let mut needed = Vec::new();
+            for cell in &both.cells {
+                let of_cell = crate::doctor::old_software_of(&both, cell).unwrap();
+                let is_then = cell.get(ERA).is_some_and(|era| era.to_string() == THEN);
+                assert_eq!(!of_cell.is_empty(), is_then, "{name}: {cell:?}");
+                needed.extend(of_cell);
+            }
+            needed.sort_unstable();
+            needed.dedup();
+            assert_eq!(needed, named, "{name}");
         }
     }
 

@@ -33,14 +33,16 @@ pub use self::gates::{CaseSubject, GATES};
 pub use self::planted::PlantedRatio;
 pub use self::published::word;
 pub use self::reach::{Reach, reach};
-use self::rule::{Contender, RatioInterval};
+use self::rule::{Contender, Question, RatioInterval};
 pub(crate) use self::rule::{LEVEL, can_only_suggest, hold_by_measure};
 pub(crate) use self::starts::of_rounds;
 use self::starts::{Ratio, StartSpans};
 pub(crate) use self::stored::{StoredRounds, evaluate_again};
 pub use self::survivors::Survival;
 use self::words::Words;
-use crate::experiment::{Case, Claim, Contrast, Expectation, Experiment, Levels, PublishedRatio};
+use crate::experiment::{
+    Case, Claim, Contrast, ERA, Expectation, Experiment, Levels, PublishedRatio,
+};
 use crate::facts::Facts;
 use crate::gate::{self, Effect, GateFinding};
 use crate::measure::{Measure, Spoiler};
@@ -73,7 +75,8 @@ pub struct Outcome {
     pub p: f64,
     /// Whether the difference is shown even together with the other claims of its question (Holm's correction).
     pub holm: bool,
-    /// The number of cases in the claim's question, this one included. A question is all cases on the same measure.
+    /// The number of cases in the claim's question, this one included. A question is all cases on the same measure and
+    /// of the same era.
     #[serde(default)]
     pub question: usize,
     /// The logarithm by which the ratio may be wrong, because one side lost more of its time than the other to
@@ -155,15 +158,13 @@ fn evaluate_starts(
 fn conclude(experiment: &Experiment, estimates: Vec<CaseEstimate<'_>>) -> Vec<Outcome> {
     let holds = hold(experiment, &estimates);
     let planted_ratios = planted::of(experiment, &estimates);
-    let mut question_sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut question_sizes: BTreeMap<Question<'_>, usize> = BTreeMap::new();
     for estimate in &estimates {
-        *question_sizes
-            .entry(estimate.claim.measure.base())
-            .or_default() += 1;
+        *question_sizes.entry(estimate.question()).or_default() += 1;
     }
     let mut outcomes = Vec::new();
     for ((estimate, holm), planted) in estimates.into_iter().zip(holds).zip(planted_ratios) {
-        let question_size = question_sizes[estimate.claim.measure.base()];
+        let question_size = question_sizes[&estimate.question()];
         let outcome = estimate.finish(holm, question_size);
         outcomes.push(Outcome { planted, ..outcome });
     }
@@ -186,13 +187,14 @@ fn hold(experiment: &Experiment, estimates: &[CaseEstimate<'_>]) -> Vec<bool> {
 impl Claim {
     /// A case of this claim with its p value, as one of those of its question. `subject` has the levels that the
     /// source is about.
-    fn contender(&self, case: &Case, p: f64, subject: Option<&Levels>) -> Contender<'_> {
+    fn contender<'a>(&'a self, case: &'a Case, p: f64, subject: Option<&Levels>) -> Contender<'a> {
         let mut each = case.each.iter();
-        // A case without levels of its own is about the subject, too.
-        let is_of_subject =
-            each.all(|(name, level)| subject.and_then(|levels| levels.get(name)) == Some(level));
+        // A case without levels of its own is about the subject, too; and so is one of another era.
+        let is_of_subject = each.all(|(name, level)| {
+            name == ERA || subject.and_then(|levels| levels.get(name)) == Some(level)
+        });
         Contender {
-            question: self.measure.base(),
+            question: Question::of(&self.measure, &case.each),
             is_of_source: is_of_subject && self.published_of(&case.each).is_some(),
             p,
         }
@@ -246,6 +248,10 @@ fn rounds_of(runs: &Runs<'_>) -> usize {
 }
 
 impl<'a> CaseEstimate<'a> {
+    fn question(&self) -> Question<'a> {
+        Question::of(&self.claim.measure, &self.case.each)
+    }
+
     /// The estimate by the valid runs of a pass. `survivors` stays empty, since it needs the void runs too.
     fn of(
         experiment: &Experiment,

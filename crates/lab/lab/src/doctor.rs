@@ -8,7 +8,8 @@ use catamaran_gauge::machine::{Check, Machine, Verdict};
 use catamaran_gauge::probe;
 pub use catamaran_tier::Programs;
 use catamaran_tier::java::{self, Jars};
-use catamaran_tier::{Need, Place, needs, then};
+use catamaran_tier::then::{self, OldSoftware};
+use catamaran_tier::{Need, Place, needs};
 use catamaran_toml_file::report::Report;
 
 use crate::experiment::{Addresses, Experiment, Levels, PreparedServer, check_server};
@@ -34,7 +35,9 @@ pub fn examine(
     let machine = Machine::here();
     checks.extend(demand(experiment)?.limits(&machine));
     checks.extend(machine.folklore());
-    checks.extend(installation_checks(&needs::missing(&needed)));
+    let (unprepared, missing) = unprepared(&needed, programs);
+    checks.extend(installation_checks(&missing));
+    checks.extend(unprepared.into_iter().map(unprepared_check));
     checks.push(build_check(build));
     Ok(checks)
 }
@@ -75,6 +78,8 @@ pub struct MissingNeeds {
     packages: Vec<String>,
     /// The jars that Maven has not fetched yet, each with its folder.
     jars: Vec<(Jars, PathBuf)>,
+    /// The names of software of published tests that has not been prepared.
+    unprepared: Vec<&'static str>,
     /// Programs whose paths are not known.
     others: Vec<Need>,
 }
@@ -98,7 +103,8 @@ pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeed
     }
     let mut packages = Vec::new();
     let mut others = Vec::new();
-    for need in needs::missing(&needed) {
+    let (unprepared, missing) = unprepared(&needed, programs);
+    for need in missing {
         let is_jars = folders.iter().any(|(_, folder)| is_folder(&need, folder));
         match need.package {
             Some(package) => packages.push(package),
@@ -109,8 +115,36 @@ pub fn lacks(experiment: &Experiment, programs: &Programs) -> Result<MissingNeed
     Ok(MissingNeeds {
         packages,
         jars: jars_to_fetch,
+        unprepared,
         others,
     })
+}
+
+/// The software of published tests that is needed and has not been prepared by its current record, and what else is
+/// missing.
+fn unprepared(needed: &[Need], programs: &Programs) -> (Vec<&'static str>, Vec<Need>) {
+    let is_in = |need: &Need, software: &OldSoftware| {
+        let folder = programs.get(&software.name);
+        need.package.is_none() && folder == Some(&need.proof)
+    };
+    let mut missing = needs::missing(needed);
+    missing.retain(|need| !then::all().iter().any(|software| is_in(need, software)));
+    let mut names = Vec::new();
+    for software in then::all() {
+        // A folder may exist without all of the software, so it is not decided by `needs::missing`.
+        let mut of_software = needed.iter().filter(|need| is_in(need, software));
+        if of_software.any(|need| !software.is_prepared(&need.proof)) {
+            names.push(software.name.as_str());
+        }
+    }
+    (names, missing)
+}
+
+/// What to do about software of a published test that has not been prepared.
+fn prepare_words(name: &str) -> String {
+    format!(
+        "not prepared: {name}; `catamaran lab prepare {name}` builds it, and `lab run --now` leaves out what needs it"
+    )
 }
 
 impl MissingNeeds {
@@ -127,6 +161,7 @@ impl MissingNeeds {
         for (_, folder) in &self.jars {
             lines.push(format!("not fetched: jars in {}", folder.display()));
         }
+        lines.extend(self.unprepared.iter().map(|name| prepare_words(name)));
         for need in &self.others {
             lines.push(format!("there is no {}", need.proof.display()));
         }
@@ -143,6 +178,9 @@ impl MissingNeeds {
         }
         for (jars, folder) in &self.jars {
             jars.fetch(folder)?;
+        }
+        if let Some(name) = self.unprepared.first() {
+            return Err(io::Error::other(prepare_words(name)));
         }
         if let Some(need) = self.others.first() {
             let words = format!("there is no {}", need.proof.display());
@@ -187,6 +225,12 @@ fn installation_checks(missing: &[Need]) -> Vec<Check> {
         ),
     };
     missing.iter().map(check).collect()
+}
+
+/// The check of software of a published test that has not been prepared.
+fn unprepared_check(name: &str) -> Check {
+    Check::of(false, name, "not prepared", "a server of then needs it")
+        .by(format!("catamaran lab prepare {name}"))
 }
 
 /// The check of this binary's build: a slow build can run the experiment, but its profile is noted.
@@ -239,6 +283,22 @@ fn needs_of_servers(experiment: &Experiment, programs: &Programs) -> Result<Vec<
         }
     }
     Ok(needed)
+}
+
+/// The names of the software of published tests that servers of a cell need.
+#[cfg(test)]
+pub(crate) fn old_software_of(
+    experiment: &Experiment,
+    cell: &Levels,
+) -> Result<Vec<&'static str>, Report> {
+    let mut programs = Programs::new();
+    for software in then::all() {
+        programs.insert(software.name.clone(), PathBuf::from(&software.name));
+    }
+    let mut of_cell = experiment.clone();
+    of_cell.cells = vec![cell.clone()];
+    let needed = needs_of_servers(&of_cell, &programs)?;
+    Ok(unprepared(&needed, &programs).0)
 }
 
 /// The packages and programs that a server needs. Rendering it tells them, and writes nothing, so that the directory
@@ -301,6 +361,35 @@ mod tests {
             ),
             "{slow}"
         );
+    }
+
+    #[test]
+    fn old_software_that_is_not_prepared_is_said_with_how_to_prepare_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, folder: &Path| (name.to_owned(), folder.to_owned());
+        let programs = Programs::from([
+            of("httpd-2.0.63", folder.path()),
+            of("nginx-0.7.65", Path::new("/nowhere")),
+        ]);
+        let need = |proof: &Path| Need {
+            package: None,
+            proof: proof.to_owned(),
+        };
+        // The folder is there, but nothing says that it is complete.
+        let needed = [need(folder.path()), need(Path::new("/no/such"))];
+        let (names, missing) = unprepared(&needed, &programs);
+        assert_eq!(names, ["httpd-2.0.63"]);
+        assert_eq!(missing, needed[1..]);
+        let lacks = MissingNeeds {
+            packages: Vec::new(),
+            jars: Vec::new(),
+            unprepared: names,
+            others: Vec::new(),
+        };
+        let words = "not prepared: httpd-2.0.63; `catamaran lab prepare httpd-2.0.63` builds it, and `lab run --now` \
+                     leaves out what needs it";
+        assert_eq!(lacks.message().unwrap(), words);
+        assert_eq!(lacks.install().unwrap_err().to_string(), words);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod choice;
 mod claims;
 mod core_share;
 mod duel;
+mod era;
 mod file;
 mod lines;
 mod link;
@@ -33,6 +34,8 @@ pub use claims::{Case, Claim, Contrast, PublishedRatio};
 pub(crate) use core_share::thousandths_left;
 pub use core_share::{CoreShare, Holder};
 pub(crate) use duel::{BLOCK, COUNTED};
+pub(crate) use era::are_alike_but_for_era;
+pub use era::{ERA, Eras, THEN, is_old_software};
 pub use file::{Expectation, Selection};
 pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
 pub(crate) use restart::OWN;
@@ -78,6 +81,8 @@ pub struct Form {
     pub is_duel: bool,
     /// The modules of servers that this machine has; levels that need other modules are left out.
     pub modules: Vec<String>,
+    /// Which eras the form has, if the file has both.
+    pub eras: Eras,
 }
 
 impl From<bool> for Form {
@@ -157,7 +162,7 @@ pub struct Experiment {
     pub is_duel: bool,
     /// The modules of servers that this machine has, whose levels are part of the experiment.
     pub modules: Vec<String>,
-    /// All modules that levels of the file need.
+    /// All modules that levels of the file need, software of published tests included.
     pub known_modules: Vec<String>,
     /// Whether two builds of our own program are a factor: see [`Experiment::against`].
     pub is_against: bool,

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::builtin;
 use crate::drive::RunFiles;
-use crate::experiment::{Experiment, Form, OriginalRun};
+use crate::experiment::{Eras, Experiment, Form, OriginalRun};
 use crate::host::Host;
 use crate::result::{PrintedRun, ResultDocument, SCHEMA, StoredResult};
 use crate::run::{Run, ServerRecord};
@@ -348,6 +348,7 @@ fn experiment_of(directory: &Path, result: &ResultDocument) -> Result<Experiment
             // A file of the result's own tells its form itself.
             is_published: result.is_published && !has_file,
             modules,
+            eras: Eras::AsModules,
         };
         builtin::experiment(&name, form).map_err(|faults| content(&file, faults))
     };

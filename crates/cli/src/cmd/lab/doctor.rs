@@ -1,5 +1,6 @@
 //! `lab doctor`: says what this machine lacks for an experiment.
 
+use catamaran_lab::experiment::{Eras, Form};
 use catamaran_lab::{builtin, doctor};
 
 use crate::cmd;
@@ -12,10 +13,19 @@ pub(super) struct LabDoctorArgs {
     /// An experiment of `lab list`, or a file
     #[arg(value_name = "NAME|FILE")]
     experiment: String,
+
+    /// Its published form
+    #[arg(long)]
+    published: bool,
 }
 
 pub(super) fn run(args: &LabDoctorArgs) -> Result<(), Failure> {
-    let experiment = builtin::experiment(&args.experiment, false)
+    let form = Form {
+        is_published: args.published,
+        eras: Eras::Both,
+        ..Form::default()
+    };
+    let experiment = builtin::experiment(&args.experiment, form)
         .map_err(|report| Failure::of_report(&report))?;
     let catamaran = super::own_path()?;
     let space = format!("catamaran-lab.{}", std::process::id());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use catamaran_lab::builtin;
 use catamaran_lab::claim::reach;
-use catamaran_lab::experiment::{Experiment, Form};
+use catamaran_lab::experiment::{Eras, Experiment, Form};
 use catamaran_lab::plan::plan;
 
 use crate::failure::Failure;
@@ -47,9 +47,7 @@ pub(super) fn run(args: &LabListArgs) -> Result<ExitCode, Failure> {
                 if let Ok(quick) = builtin::experiment(name, true) {
                     writeln!(out, "{:<14} --quick: {}", "", plan(&quick, 0))?;
                 }
-                if let Ok(published_form) = builtin::experiment(name, published()) {
-                    writeln!(out, "{:<14} --published: {}", "", plan(&published_form, 0))?;
-                }
+                say_published(&mut out, name)?;
             }
             Err(faults) => {
                 is_fine = false;
@@ -64,11 +62,23 @@ pub(super) fn run(args: &LabListArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn published() -> Form {
-    Form {
+/// Writes the plan of the published form, and the shorter one with today's software alone.
+fn say_published(out: &mut impl io::Write, name: &str) -> io::Result<()> {
+    let form = |eras| Form {
         is_published: true,
+        eras,
         ..Form::default()
+    };
+    let Ok(both) = builtin::experiment(name, form(Eras::Both)) else {
+        return Ok(());
+    };
+    writeln!(out, "{:<14} --published: {}", "", plan(&both, 0))?;
+    if both.old_software().next().is_some()
+        && let Ok(now) = builtin::experiment(name, form(Eras::AsModules))
+    {
+        writeln!(out, "{:<14} --published --now: {}", "", plan(&now, 0))?;
     }
+    Ok(())
 }
 
 /// Writes a line about the claims that the planned runs cannot show, if there are any.

@@ -22,6 +22,11 @@ pub(super) fn then_folder() -> Result<PathBuf, Failure> {
     Ok(then::folder(&home))
 }
 
+/// The names of the modules that are given by `--module`.
+pub(super) fn names(modules: &[(String, PathBuf)]) -> Vec<String> {
+    modules.iter().map(|(name, _)| name.clone()).collect()
+}
+
 /// Parses the value of `--module`.
 pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());

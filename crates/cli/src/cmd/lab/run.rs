@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catamaran_lab::claim::reach;
 use catamaran_lab::drive::Driver;
-use catamaran_lab::experiment::{Experiment, Form, ROUNDS_MAX, ROUNDS_MIN};
+use catamaran_lab::experiment::{Eras, Experiment, Form, ROUNDS_MAX, ROUNDS_MIN, is_old_software};
 use catamaran_lab::host::Host;
 use catamaran_lab::plan::plan;
 use catamaran_lab::rounds::{self, Event, Rounds, RoundsFault, RoundsRequest};
@@ -37,6 +37,10 @@ pub(super) struct LabRunArgs {
     #[arg(long, conflicts_with = "quick")]
     published: bool,
 
+    /// Today's software alone, of an experiment that also has the software of a published test
+    #[arg(long)]
+    now: bool,
+
     /// All cells up at once, measured in blocks of 300 ms in turn: finds a small difference soonest
     #[arg(long, conflicts_with = "published")]
     duel: bool,
@@ -47,7 +51,7 @@ pub(super) struct LabRunArgs {
     rounds: Option<usize>,
 
     /// Go on with the rounds of a result that was interrupted, up to as many as were asked for
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "published", "duel", "out"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "published", "now", "duel", "out"])]
     resume: Option<PathBuf>,
 
     /// Run also if too few starts of servers are planned to show any claim
@@ -149,7 +153,12 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
         is_quick: args.quick,
         is_published: args.published,
         is_duel: args.duel,
-        modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
+        modules: needs::names(&args.module),
+        eras: if args.now {
+            Eras::AsModules
+        } else {
+            Eras::Both
+        },
     };
     let mut experiment =
         builtin::experiment(name, form).map_err(|report| Failure::of_report(&report))?;
@@ -250,7 +259,9 @@ fn obstacle(experiment: &Experiment, host: &Host, args: &LabRunArgs) -> Option<S
         return Some("compares two binaries: name the older one again with --against".to_owned());
     }
     let is_given = |name: &String| args.module.iter().any(|(given, _)| given == name);
-    let missing = experiment.modules.iter().find(|name| !is_given(name))?;
+    let mut modules = experiment.modules.iter();
+    // Software of a published test has a folder of its own, where it is looked for.
+    let missing = modules.find(|name| !is_given(name) && !is_old_software(name))?;
     Some(format!(
         "has servers with the module {missing}: name its file again with --module {missing}=FILE"
     ))

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use catamaran_lab::builtin;
-use catamaran_lab::experiment::Form;
+use catamaran_lab::experiment::{Eras, Form};
 
 use super::needs;
 use crate::cmd::look::{self, LookSubject};
@@ -17,6 +17,10 @@ pub(super) struct LabUpArgs {
     /// An experiment of `lab list`, or a file
     #[arg(value_name = "NAME|FILE")]
     experiment: String,
+
+    /// A cell of its published form, with today's software or, at `era=then`, with the test's own
+    #[arg(long)]
+    published: bool,
 
     /// Its levels, such as front=mod_jk,clients=100; factors that are not named have the control's
     #[arg(
@@ -46,7 +50,9 @@ pub(super) struct LabUpArgs {
 
 pub(super) fn run(args: &LabUpArgs) -> Result<ExitCode, Failure> {
     let form = Form {
-        modules: args.module.iter().map(|(name, _)| name.clone()).collect(),
+        is_published: args.published,
+        modules: needs::names(&args.module),
+        eras: Eras::Both,
         ..Form::default()
     };
     let whole = builtin::experiment(&args.experiment, form)

@@ -49,7 +49,7 @@ pub fn reach(experiment: &Experiment) -> Reach {
         }
     }
     let holds = rule::hold(&contenders);
-    let mut question_sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut question_sizes: BTreeMap<rule::Question<'_>, usize> = BTreeMap::new();
     for contender in &contenders {
         *question_sizes.entry(contender.question).or_default() += 1;
     }

@@ -10,6 +10,7 @@ pub(super) use catamaran_stats::ratio::RatioInterval;
 use catamaran_stats::ratio::RatioTest;
 use catamaran_stats::{order, ratio, signed_rank};
 
+use crate::experiment::{ERA, Level, Levels};
 use crate::measure::Measure;
 
 /// Tests the ratios of `starts`. `spent` is the part of the error probability that this look may spend; `bias` is the
@@ -24,11 +25,29 @@ pub(super) fn interval(starts: &[f64]) -> Option<RatioInterval> {
     test(starts, &SpentLevel::of_one_look(), 0.0).interval
 }
 
+/// What claims are decided together: those on the same measure, on software of the same era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Question<'a> {
+    /// The measure's name without a server.
+    measure: &'a str,
+    /// The level of the factor `era`; `None`: the claims compare eras, or there is no such factor.
+    era: Option<&'a Level>,
+}
+
+impl<'a> Question<'a> {
+    /// The question of a claim on `measure` in the case `each`.
+    pub(super) fn of(measure: &'a Measure, each: &'a Levels) -> Self {
+        Self {
+            measure: measure.base(),
+            era: each.get(ERA),
+        }
+    }
+}
+
 /// A case that is corrected together with the other cases of its question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contender<'a> {
-    /// The question: the measure's name without a server.
-    pub(super) question: &'a str,
+    pub(super) question: Question<'a>,
     /// Whether the source has published a ratio for this case, with the levels that the source is about.
     pub(super) is_of_source: bool,
     /// The p value: see [`RatioTest`].
@@ -38,7 +57,7 @@ pub(super) struct Contender<'a> {
 /// Whether each case holds together with the other cases of its question. The first case of a question that the source
 /// is about is its headline, and is tested first.
 pub(super) fn hold(contenders: &[Contender<'_>]) -> Vec<bool> {
-    let mut questions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut questions: BTreeMap<Question<'_>, Vec<usize>> = BTreeMap::new();
     for (number, contender) in contenders.iter().enumerate() {
         questions
             .entry(contender.question)
@@ -62,7 +81,10 @@ pub(super) fn hold(contenders: &[Contender<'_>]) -> Vec<bool> {
 /// Whether each p value holds together with the others on the same measure.
 pub(crate) fn hold_by_measure<'a>(p_values: impl Iterator<Item = (&'a Measure, f64)>) -> Vec<bool> {
     let contenders = p_values.map(|(measure, p)| Contender {
-        question: measure.base(),
+        question: Question {
+            measure: measure.base(),
+            era: None,
+        },
         is_of_source: false,
         p,
     });
@@ -94,8 +116,8 @@ mod tests {
 
     #[test]
     fn questions_do_not_weaken_each_other() {
-        let contender = |question, is_of_source, p| Contender {
-            question,
+        let contender = |measure, is_of_source, p| Contender {
+            question: Question { measure, era: None },
             is_of_source,
             p,
         };
@@ -108,5 +130,13 @@ mod tests {
         ];
         assert_eq!(hold(&all), [true, false, true, true, false]);
         assert!(hold(&[]).is_empty());
+        // Of three claims that would not hold together, one is on other software.
+        let then = Level::Text("then".to_owned());
+        let mut by_era = [contender("cpu", false, 0.02), contender("cpu", false, 0.04)];
+        assert_eq!(hold(&by_era), [true, true]);
+        by_era[0].p = 0.03;
+        assert_eq!(hold(&by_era), [false, false]);
+        by_era[0].question.era = Some(&then);
+        assert_eq!(hold(&by_era), [true, true]);
     }
 }

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use catamaran_stats::looks::{SpentLevel, looks};
 
-use super::rule::Contender;
+use super::rule::{Contender, Question};
 use super::starts::StartSpans;
 use super::{CaseSubject, Outcome, Verdict, evaluate_starts, moved, rule};
 use crate::builtin;
@@ -70,7 +70,7 @@ fn simulated_rounds_that_share_a_start_are_no_sample() {
         outcomes.retain(|it| it.sample() < it.ratios.len());
         let once = SpentLevel::of_one_look();
         let p = outcomes.iter().map(|it| Contender {
-            question: it.measure.base(),
+            question: Question::of(&it.measure, &it.each),
             is_of_source: false,
             p: rule::test(&it.ratios, &once, 0.0).p,
         });

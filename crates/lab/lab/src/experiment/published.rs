@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::cells::matches;
 use super::file::{AsPublishedKeys, PublishedKeys, RowKeys};
 use super::read::FileReader;
-use super::{Factor, Level, Levels, OriginalRun, PublishedFigure, PublishedRun};
+use super::{ERA, Factor, Level, Levels, OriginalRun, PublishedFigure, PublishedRun, THEN};
 use crate::published::BUILTIN;
 
 impl FileReader<'_> {
@@ -117,6 +117,11 @@ impl FileReader<'_> {
                 self.fault(entry, what.to_owned());
                 return None;
             }
+        };
+        let name = match keys.cell.get(ERA) {
+            // The same text may be repeated with the software of both eras.
+            Some(era) if era.to_string() == THEN => format!("{name} ({THEN})"),
+            _ => name,
         };
         let mut deviations = keys.deviations.clone();
         let mut requests = keys.requests;

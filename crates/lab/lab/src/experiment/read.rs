@@ -16,7 +16,7 @@ use super::file::{
 use super::template::Addresses;
 use super::{
     CountPlan, Experiment, Factor, Form, Level, Levels, MARGIN, OriginalRun, ROUNDS_MAX,
-    ROUNDS_MIN, cells, lines,
+    ROUNDS_MIN, cells, era, lines,
 };
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
@@ -54,13 +54,14 @@ fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
 impl FileReader<'_> {
     /// Makes the experiment of a file in the form `form`; faults are added to the report.
     fn experiment(&mut self, mut file: ExperimentFile, form: Form) -> Experiment {
-        let (is_quick, modules) = (form.is_quick, form.modules);
+        let (is_quick, modules) = (form.is_quick, era::modules(&form, &file));
         if form.is_duel {
             file.form = FileForm::Duel;
         }
         // The names in a file are checked by all of its levels, also those that the form leaves out.
         let all_factors = factors(&file.factor);
         self.check_levels(&file, &all_factors);
+        self.check_eras(&file);
         let is_reduced = self.reduce(&mut file, is_quick);
         let has_all_levels = self.leave_out(&mut file, &modules) && !is_reduced;
         let factors = factors(&file.factor);
@@ -191,8 +192,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Removes levels that need modules which are not in `modules`; returns whether no level was removed. A name in
-    /// `modules` that the file does not know is a fault.
+    /// Removes levels that need modules which are not in `modules`, with the published runs that would be repeated at
+    /// these levels; returns whether no level was removed. A name in `modules` that the file does not know is a fault.
     fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> bool {
         if let Some(name) = modules.iter().find(|name| !file.module.contains_key(*name)) {
             let known: Vec<&str> = file.module.keys().map(String::as_str).collect();
@@ -211,6 +212,8 @@ impl FileReader<'_> {
                     levels.get_mut().retain(|other| other != level);
                 }
             }
+            file.as_published
+                .retain(|run| !cells::matches(&run.get_ref().cell, needing.get_ref()));
         }
         has_all_modules
     }

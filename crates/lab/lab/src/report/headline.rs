@@ -4,7 +4,7 @@ use catamaran_stats::repetition::Finding;
 
 use super::claims;
 use crate::claim::Outcome;
-use crate::experiment::PublishedRatio;
+use crate::experiment::{ERA, PublishedRatio, are_alike_but_for_era};
 use crate::result::ResultDocument;
 
 /// A published ratio, and our result for it.
@@ -19,24 +19,34 @@ pub(super) struct Headline<'a> {
     sentence: &'a str,
 }
 
-/// The headline of a report: the first published ratio that is about the source's subject; else that of the first claim
-/// with one; else that of a table's row without a claim. `None` if no ratio was published.
-pub(super) fn headline(result: &ResultDocument) -> Option<Headline<'_>> {
-    let subject = result.subject()?;
-    let is_of_subject = |claim: &&Outcome| {
+/// The headlines of a report: the first claim with a published ratio that is about the source's subject, else the first
+/// claim with one, in each era that it has; else the first row of a table without a claim. Empty if no ratio was
+/// published.
+pub(super) fn headlines(result: &ResultDocument) -> Vec<Headline<'_>> {
+    let Some(subject) = result.subject() else {
+        return Vec::new();
+    };
+    let is_of_subject = |claim: &&&Outcome| {
         let mut each = claim.each.iter();
-        each.all(|(name, level)| subject.get(name) == Some(level))
+        each.all(|(name, level)| name == ERA || subject.get(name) == Some(level))
     };
-    let with_ratio = || {
-        let claims = result.claims.iter();
-        claims.filter(|claim| claim.published.is_some())
-    };
-    if let Some(claim) = with_ratio().find(is_of_subject) {
-        return of_claim(claim);
+    let claims = result.claims.iter();
+    let with_ratio: Vec<&Outcome> = claims.filter(|claim| claim.published.is_some()).collect();
+    let of_subject = with_ratio.iter().find(is_of_subject);
+    if let Some(first) = of_subject.or_else(|| with_ratio.first()) {
+        let is_same = |claim: &&&Outcome| {
+            claim.says == first.says
+                && claim.measure == first.measure
+                && are_alike_but_for_era(&claim.each, &first.each)
+        };
+        let in_eras = with_ratio.iter().filter(is_same);
+        return in_eras.filter_map(|claim| of_claim(claim)).collect();
     }
-    if let Some(claim) = with_ratio().next() {
-        return of_claim(claim);
-    }
+    of_row(result).into_iter().collect()
+}
+
+/// The headline for the first published ratio that is in a table, without a claim.
+fn of_row(result: &ResultDocument) -> Option<Headline<'_>> {
     let row = result.published.iter().find(|row| row.ratio.is_some())?;
     // The words before the comma are the figure, which the headline shows itself.
     let says = match row.says.split_once(", ") {

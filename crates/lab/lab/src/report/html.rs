@@ -16,7 +16,7 @@ mod words;
 use catamaran_chart::{Ratios, escaped};
 
 use self::page::Page;
-use super::headline::headline;
+use super::headline::{Headline, headlines};
 use super::setting;
 use crate::claim::{number, word};
 use crate::gate::Effect;
@@ -63,11 +63,15 @@ pub fn html(result: &ResultDocument) -> String {
     page.end()
 }
 
-/// Writes the headline: the published ratio as a ring, our interval as a bar, and the verdict as a word.
+/// Writes the headlines, one for each era.
 fn first(page: &mut Page, result: &ResultDocument) {
-    let Some(headline) = headline(result) else {
-        return;
-    };
+    for headline in headlines(result) {
+        put_headline(page, result, &headline);
+    }
+}
+
+/// Writes a headline: the published ratio as a ring, our interval as a bar, and the verdict as a word.
+fn put_headline(page: &mut Page, result: &ResultDocument, headline: &Headline<'_>) {
     let our_values = headline.ours.into_iter().flatten();
     let values = our_values.chain(headline.published.ends());
     let scale = Ratios::of(values).with_width(FIRST_WIDTH);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use catamaran_chart::escaped;
 
-use super::headline::headline;
+use super::headline::headlines;
 use super::{claims, runs, setting, table};
 use crate::claim::{Outcome, number, word};
 use crate::gate::GateFinding;
@@ -33,31 +33,33 @@ pub fn markdown(result: &ResultDocument) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The headline: the first published ratio, ours, and the verdict. Empty if no ratio was published.
+/// The headline: the first published ratio, ours in each era, and the verdicts. Empty if no ratio was published.
 fn first(result: &ResultDocument) -> String {
-    let Some(headline) = headline(result) else {
-        return String::new();
-    };
-    let ours = match headline.ours {
-        Some(ours) => {
-            let [low, ratio, high] = ours.map(number);
-            format!("×{ratio} [{low}..{high}]")
-        }
-        None => "no interval".to_owned(),
-    };
-    let heads = ["what was claimed", "published", "here", "verdict"];
-    let sentence = headline.sentence_beside(&result.answer).to_owned();
-    let row = vec![
-        headline.says,
-        headline.published.words(),
-        ours,
-        format!("**{}**", word(headline.finding)),
-    ];
-    let table = table_of(&heads, [row]);
-    match sentence.as_str() {
-        "" => table,
-        sentence => format!("{table}\n\n{sentence}"),
+    let mut rows = Vec::new();
+    let mut sentences = Vec::new();
+    for headline in headlines(result) {
+        let ours = match headline.ours {
+            Some(ours) => {
+                let [low, ratio, high] = ours.map(number);
+                format!("×{ratio} [{low}..{high}]")
+            }
+            None => "no interval".to_owned(),
+        };
+        sentences.push(headline.sentence_beside(&result.answer).to_owned());
+        rows.push(vec![
+            headline.says,
+            headline.published.words(),
+            ours,
+            format!("**{}**", word(headline.finding)),
+        ]);
     }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = ["what was claimed", "published", "here", "verdict"];
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences.insert(0, table_of(&heads, rows));
+    sentences.join("\n\n")
 }
 
 /// The two outputs of ab for each published run that was made again, folded away.

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AsPublishedResult, CallResult, CellResult, PublishedResult};
 use crate::claim::{Outcome, number};
-use crate::experiment::{Experiment, PublishedFigure, PublishedRatio, PublishedRun, Selection};
+use crate::experiment::{
+    ERA, Experiment, Levels, PublishedFigure, PublishedRatio, PublishedRun, Selection,
+    are_alike_but_for_era,
+};
 use crate::gate::{Effect, GateFinding};
 use crate::judge;
 use crate::published::{self, PublishedText};
@@ -21,11 +24,11 @@ pub(super) fn results(
         let Some((says, found)) = theirs(run, &experiment.published) else {
             continue;
         };
-        let cell = cells.iter().find(|cell| cell.levels == run.cell);
+        let of_run = cells_of(&run.cell, cells);
         let ours = match &run.figures {
-            PublishedFigure::Text(_) if run.name.contains("strace") => cell.and_then(calls_text),
-            PublishedFigure::Text(_) => cell.and_then(latency_text),
-            PublishedFigure::Rate { .. } => cell.and_then(of_rate),
+            PublishedFigure::Text(_) if run.name.contains("strace") => in_eras(&of_run, calls_text),
+            PublishedFigure::Text(_) => in_eras(&of_run, latency_text),
+            PublishedFigure::Rate { .. } => in_eras(&of_run, of_rate),
             PublishedFigure::Ratio {
                 cells: sides,
                 claim,
@@ -33,7 +36,9 @@ pub(super) fn results(
             } => of_ratio(*sides, claim.as_deref(), cells, claims),
         };
         results.push(PublishedResult {
-            calls: cell.map_or_else(Vec::new, |cell| calls(run, cell)),
+            calls: of_run
+                .first()
+                .map_or_else(Vec::new, |cell| calls(run, cell)),
             name: run.name.clone(),
             cell: run.cell.clone(),
             how: run.how,
@@ -44,6 +49,32 @@ pub(super) fn results(
         });
     }
     results
+}
+
+/// The cells with the levels of a published run: one, or one for each era if the run does not name one. The era of the
+/// published test is the first in files.
+fn cells_of<'a>(published: &Levels, cells: &'a [CellResult]) -> Vec<&'a CellResult> {
+    let is_of_run = |cell: &&CellResult| {
+        if published.contains_key(ERA) {
+            cell.levels == *published
+        } else {
+            are_alike_but_for_era(&cell.levels, published)
+        }
+    };
+    cells.iter().filter(is_of_run).collect()
+}
+
+/// Our figure in words; with several eras, that of each. `None` if no cell has one.
+fn in_eras(cells: &[&CellResult], words: impl Fn(&CellResult) -> Option<String>) -> Option<String> {
+    let figure = |cell: &&CellResult| {
+        let words = words(cell)?;
+        Some(match cell.levels.get(ERA) {
+            Some(era) => format!("{era}: {words}"),
+            None => words,
+        })
+    };
+    let figures: Vec<String> = cells.iter().filter_map(figure).collect();
+    (!figures.is_empty()).then(|| figures.join("; "))
 }
 
 /// The published ratio, or its range, of a row that compares two runs; `None` for other rows.
@@ -208,9 +239,10 @@ fn of_ratio(
         sentences.push(format!("×{ratio} of the median throughputs."));
     }
     for outcome in claims {
-        // A case with other cells, such as one with a distant application, is not about this row.
+        // A case with other cells, such as one with a distant application, is not about this row; one of another era is.
         let mut each = outcome.each.iter();
-        let is_of_row = each.all(|(name, level)| above.levels.get(name) == Some(level));
+        let is_of_row =
+            each.all(|(name, level)| name == ERA || above.levels.get(name) == Some(level));
         if is_of_row && Some(outcome.says.as_str()) == claim {
             sentences.push(outcome.sentence.clone());
         }
