@@ -17,7 +17,7 @@ use crate::planted;
 use crate::published::{self, PageFile};
 
 /// The members of a lab's `result.json` that pages show.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct LabResult {
     pub(crate) name: String,
     pub(crate) question: String,
@@ -37,7 +37,7 @@ pub(crate) struct LabResult {
 }
 
 /// A claim of a result, with the verdict on it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct LabClaim {
     pub(crate) says: String,
     /// The measure that the claim compares, such as `syscalls`.
@@ -66,7 +66,7 @@ pub(crate) struct LabClaim {
 }
 
 /// A gate that forbids a claim.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct LabGate {
     pub(crate) gate: String,
     /// What it forbids: `time`, `machine` (CPU time, too) or `claim`.
@@ -74,14 +74,14 @@ pub(crate) struct LabGate {
 }
 
 /// The runs of a cell that a claim counts.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct LabSurvivors {
     /// The label of the cell.
     pub(crate) cell: String,
 }
 
 /// A cell of a result, with its measurements.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct LabCell {
     pub(crate) levels: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
@@ -94,7 +94,7 @@ pub(crate) struct LabCell {
 }
 
 /// A measure of a cell, by round.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct LabMeasure {
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -105,7 +105,7 @@ pub(crate) struct LabMeasure {
 }
 
 /// A published run that was made again.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct LabPrinted {
     pub(crate) name: String,
     /// The text that ab printed in our repetition.

@@ -7,6 +7,7 @@
 
 mod capacity;
 mod check;
+mod eras;
 mod evidence;
 mod expression;
 mod figure_words;
@@ -24,8 +25,8 @@ mod verdict;
 
 use std::path::Path;
 
-use self::capacity::Capacities;
 pub(crate) use self::check::check;
+use self::eras::{Eras, Evidence, Results};
 use self::evidence::{Answer, answer};
 use self::language::Language;
 use self::page::PostPage;
@@ -59,7 +60,10 @@ pub(crate) fn files(
     results: &[(String, LabResult)],
 ) -> anyhow::Result<PublishedFiles> {
     let library = source::load(&root.join(FOLDER))?;
-    let judged = judge(&library, results)?;
+    let eras = Eras::of(results);
+    let judged = judge(&library, &eras)?;
+    // Beside numbers of a post stand those of today's software.
+    let results: &Results = &eras.now;
     let pages = |language| -> Vec<PostPage<'_>> {
         let posts = judged.iter();
         posts
@@ -91,16 +95,14 @@ pub(crate) fn files(
 type JudgedSource<'a> = (&'a Source, Vec<Judged<'a>>);
 
 /// Answers all claims.
-fn judge<'a>(
-    library: &'a Library,
-    results: &[(String, LabResult)],
-) -> anyhow::Result<Vec<JudgedSource<'a>>> {
+fn judge<'a>(library: &'a Library, eras: &Eras) -> anyhow::Result<Vec<JudgedSource<'a>>> {
     let mut judged = Vec::new();
     for source in &library.sources {
-        let capacities = Capacities::of(source, results)?;
+        let then = Evidence::of(source, &eras.then)?;
+        let now = Evidence::of(source, &eras.now)?;
         let mut claims = Vec::new();
         for claim in &source.claims {
-            let answer = answer(source, claim, results, &capacities)?;
+            let answer = answer(source, claim, &then, &now)?;
             claims.push(Judged { claim, answer });
         }
         judged.push((source, claims));

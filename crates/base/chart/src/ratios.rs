@@ -91,8 +91,9 @@ pub struct RatioRow {
     pub label: String,
     /// Values published by others, drawn as rings.
     pub rings: Vec<f64>,
-    /// Our ratio with the software that was published about, drawn as a diamond.
-    pub then: Option<f64>,
+    /// Our ratio with the software that was published about, drawn as a diamond: the lower end of its interval, the
+    /// ratio and the upper end, all alike if it has no interval.
+    pub then: Option<[f64; 3]>,
     /// Our ratio today: the lower end of its interval, the ratio and the upper end.
     pub now: Option<[f64; 3]>,
 }
@@ -113,8 +114,8 @@ pub struct RatioLegend<'a> {
 #[must_use]
 pub fn ratio_file(title: &str, legend: RatioLegend<'_>, rows: &[RatioRow]) -> String {
     let values = rows.iter().flat_map(|row| {
-        let ours = row.now.into_iter().flatten();
-        row.rings.iter().copied().chain(row.then).chain(ours)
+        let ours = row.then.into_iter().chain(row.now).flatten();
+        row.rings.iter().copied().chain(ours)
     });
     let scale = Ratios::of(values).with_width(FILE_SCALE);
     let labels = rows.iter().map(|row| text_width(&row.label));
@@ -151,7 +152,7 @@ pub fn ratio_file(title: &str, legend: RatioLegend<'_>, rows: &[RatioRow]) -> St
             interval(&mut svg, now.map(place), y);
         }
         if let Some(then) = row.then {
-            diamond(&mut svg, place(then), y);
+            of_then(&mut svg, then.map(place), y);
         }
         for value in &row.rings {
             ring(&mut svg, place(*value), y);
@@ -195,6 +196,21 @@ fn diamond(svg: &mut String, x: f64, y: f64) {
     );
 }
 
+/// A diamond with a dashed line over its interval, if it has one, above the middle of the row.
+fn of_then(svg: &mut String, [from, dot, to]: [f64; 3], y: f64) {
+    // Less than a pixel is no interval.
+    if to - from < 1.0 {
+        diamond(svg, dot, y);
+        return;
+    }
+    let y = y - THEN_ABOVE;
+    push(
+        svg,
+        format_args!("<path class=\"bar\" stroke-dasharray=\"4 3\" d=\"M{from:.1} {y}H{to:.1}\"/>"),
+    );
+    diamond(svg, dot, y);
+}
+
 fn digits_of_tick(tick: f64) -> String {
     if tick >= 1.0 {
         format!("{tick}")
@@ -217,6 +233,9 @@ const RATIO_EDGE: f64 = 14.0;
 const FILE_SCALE: f64 = 460.0;
 const FILE_HEAD: f64 = 46.0;
 const FILE_ROW: f64 = 24.0;
+
+/// How far an interval of the software that was published about lies above today's, in pixels.
+const THEN_ABOVE: f64 = 6.0;
 
 /// Sets of ticks above 1, from wide to narrow scales. The first set that fits the scale is used.
 const TICKS: [&[f64]; 5] = [&[10.0], &[2.0, 5.0], &[2.0], &[1.5], &[1.2]];
@@ -249,13 +268,13 @@ mod tests {
             RatioRow {
                 label: "a<b".to_owned(),
                 rings: vec![3.2],
-                then: Some(0.01),
+                then: Some([0.01; 3]),
                 now: Some([1.4, 1.5, f64::INFINITY]),
             },
             RatioRow {
                 label: "每秒请求数".to_owned(),
                 rings: vec![1.1, 1.5],
-                then: None,
+                then: Some([1.1, 1.4, 1.9]),
                 now: None,
             },
         ];
@@ -266,7 +285,9 @@ mod tests {
         };
         let file = ratio_file("five", legend, &rows);
         assert_eq!(file.matches("class=\"said\"").count(), 1 + 3, "{file}");
-        assert_eq!(file.matches("class=\"then\"").count(), 1 + 1, "{file}");
+        assert_eq!(file.matches("class=\"then\"").count(), 1 + 2, "{file}");
+        // One of them has an interval.
+        assert_eq!(file.matches("stroke-dasharray").count(), 1, "{file}");
         assert!(file.contains("a&lt;b") && !file.contains("inf"), "{file}");
         for (value, ticks) in [(1.0, 3), (1.6, 3), (30.0, 3), (6.0, 5)] {
             let scale = Ratios::of([value].into_iter());

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 
+use super::eras::Eras;
 use super::evidence::{CaseAnswer, CaseSize};
 use super::index::VerdictTally;
 use super::language::Language;
@@ -34,7 +35,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     );
     let results = figures::load(&root.join("docs/lab"))?;
     let library = source::load(&root.join(FOLDER))?;
-    let judged = judge(&library, &results)?;
+    let eras = Eras::of(&results);
+    let judged = judge(&library, &eras)?;
     let measured_text = fs::read_to_string(root.join("docs/measured.md"))?;
     let measured = MeasuredPage::read(&measured_text);
     let mut tallies = Vec::new();
@@ -44,7 +46,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         let page = |language| PostPage {
             source,
             claims,
-            results: &results,
+            results: &eras.now,
             phrases: &library.phrases,
             language,
         };
@@ -127,31 +129,39 @@ impl<'a> MeasuredPage<'a> {
         let claim = judged.claim;
         for here in claim.here.iter().chain(&claim.and) {
             let Some(says) = &here.claim else { continue };
-            let mut cases = judged.answer.cases.iter();
-            let Some(case) = cases.find(|case| case.result == here.result) else {
-                continue;
-            };
-            comparison.compared += 1;
-            let problem = match self.row(here, says) {
-                Some([verdict, ratio]) => disagreement(judged.answer.side, case, verdict, ratio),
-                None if case.now == NowVerdict::Undecided => None,
-                None => Some("docs/measured.md does not decide it".to_owned()),
-            };
-            if let Some(problem) = problem {
-                let place = format!("{}, docs/lab/{}, {says:?}", claim.id, here.result);
-                comparison.problems.push(format!("{place}: {problem}"));
+            let answer = &judged.answer;
+            for (era, cases) in [(THEN, &answer.then_cases), (NOW, &answer.cases)] {
+                let mut cases = cases.iter();
+                let Some(case) = cases.find(|case| case.result == here.result) else {
+                    continue;
+                };
+                comparison.compared += 1;
+                let problem = match self.row(here, says, era) {
+                    Some([verdict, ratio]) => disagreement(answer.side, case, verdict, ratio),
+                    None if case.now == NowVerdict::Undecided => None,
+                    None => Some("docs/measured.md does not decide it".to_owned()),
+                };
+                if let Some(problem) = problem {
+                    let place = format!("{}, docs/lab/{}, {says:?}", claim.id, here.result);
+                    comparison.problems.push(format!("{place}: {problem}"));
+                }
             }
         }
         comparison
     }
 
-    /// The verdict and ratio of the lab's claim `says`, in the case that has all levels that `here` names.
-    fn row(&self, here: &Here, says: &str) -> Option<&[&'a str; 2]> {
+    /// The verdict and ratio of the lab's claim `says` at an era, in the case that has all levels that `here` names. A
+    /// row without an era is of today's software.
+    fn row(&self, here: &Here, says: &str, era: &str) -> Option<&[&'a str; 2]> {
         let row = self.rows.iter().find(|((result, name), _)| {
             let (base, case) = name.split_once(" (").unwrap_or((name, ""));
             let levels: Vec<&str> = case.trim_end_matches(')').split(' ').collect();
             let mut wanted = here.case.split_whitespace();
-            *result == here.result && base == says && wanted.all(|level| levels.contains(&level))
+            let of_row = if levels.contains(&THEN) { THEN } else { NOW };
+            *result == here.result
+                && base == says
+                && of_row == era
+                && wanted.all(|level| levels.contains(&level))
         });
         row.map(|(_, cells)| cells)
     }
@@ -260,6 +270,10 @@ pub(super) fn too_long(test: &str, page: &str) -> Option<String> {
 
 /// The number of sentences that a repetition can decide, so that none is lost unnoticed.
 const CLAIMS: usize = 53;
+
+/// The levels of the factor `era`, as rows of `docs/measured.md` name them.
+const THEN: &str = "era=then";
+const NOW: &str = "era=now";
 
 /// The most words of a page that are not folded away.
 const WORDS_MAX: usize = 1200;

@@ -7,13 +7,15 @@
 use anyhow::{Context, bail, ensure};
 use catamaran_stats::signed_rank::{centre, count_min};
 
-use super::capacity::{self, Capacities};
+use super::capacity;
+use super::eras::Evidence;
 use super::reproduced::ThenFigure;
 use super::source::{Claim, Direction, Here, Published, Source, number};
 use super::starts::{log_starts, values};
 use super::text::figures;
 use super::verdict::{
-    NowVerdict, SentenceVerdict, ThenVerdict, of_counted_side, of_counts, of_side, of_then, weakest,
+    NowVerdict, SentenceVerdict, ThenVerdict, of_counted_side, of_counts, of_side, of_then,
+    of_then_cases, weakest,
 };
 use super::{expression, starts};
 use crate::figures::{LabClaim, LabResult};
@@ -23,8 +25,10 @@ use crate::figures::{LabClaim, LabResult};
 pub(super) struct Answer {
     pub(super) verdict: SentenceVerdict,
     pub(super) then: ThenVerdict,
-    /// The figure that the post's own software gives today; `None` if it was not run.
+    /// The figure that the post's own software gives today on any machine; `None` if there is none.
     pub(super) then_figure: Option<ThenFigure>,
+    /// The cases that were measured with the post's own software; none if no result has them.
+    pub(super) then_cases: Vec<CaseAnswer>,
     pub(super) now: NowVerdict,
     /// The side of 1 on which the sentence says that the ratio lies; `None` for a count.
     pub(super) side: Option<Direction>,
@@ -80,7 +84,8 @@ pub(super) enum EvidenceWeight {
 }
 
 /// Answers a sentence from all committed results that its claim names. The weakest of its cases decides what holds now;
-/// figures that are shown `beside` decide nothing. What held then comes from the file of reproduced figures.
+/// figures that are shown `beside` decide nothing. What held then comes from the file of reproduced figures, or else from
+/// results of the post's own software.
 ///
 /// # Errors
 ///
@@ -88,30 +93,33 @@ pub(super) enum EvidenceWeight {
 pub(super) fn answer(
     source: &Source,
     claim: &Claim,
-    results: &[(String, LabResult)],
-    capacities: &Capacities,
+    then: &Evidence<'_>,
+    now: &Evidence<'_>,
 ) -> anyhow::Result<Answer> {
+    let published = claim.published(source)?;
     let judge = Judge {
         claim,
-        published: claim.published(source)?,
-        results,
-        capacities,
+        published: published.clone(),
+        is_of_version: claim.of_version,
+        evidence: now,
     };
-    let mut cases = Vec::new();
-    if let Some(first) = first_committed(&claim.here, results) {
-        cases.extend(judge.cases(first)?);
-        for further in claim.and.iter().filter(|here| is_committed(here, results)) {
-            cases.extend(judge.cases(further)?);
-        }
-    }
+    let cases = judge.all_cases()?;
     let mut beside = Vec::new();
     for here in claim
         .beside
         .iter()
-        .filter(|here| is_committed(here, results))
+        .filter(|here| is_committed(here, now.results))
     {
         beside.extend(judge.cases(here)?);
     }
+    let judge_of_then = Judge {
+        claim,
+        published,
+        // It is that version.
+        is_of_version: false,
+        evidence: then,
+    };
+    let then_cases = judge_of_then.all_cases()?;
     let now = weakest(cases.iter().map(|case| case.now));
     let then_figure = match (&claim.then, &source.reproduced) {
         (Some(place), Some(reproduced)) => {
@@ -121,8 +129,9 @@ pub(super) fn answer(
         (None, _) | (_, None) => None,
     };
     let then = match &judge.published {
-        Some(published) => of_then(published, then_figure),
-        None => ThenVerdict::NotRun,
+        Some(published) if then_figure.is_some() => of_then(published, then_figure),
+        Some(_) if !then_cases.is_empty() => of_then_cases(then_cases.iter().map(|case| case.now)),
+        Some(_) | None => ThenVerdict::NotRun,
     };
     let verdict = match claim.not_comparable {
         Some(reason) => SentenceVerdict::NotComparable(reason),
@@ -132,6 +141,7 @@ pub(super) fn answer(
         verdict,
         then,
         then_figure,
+        then_cases,
         now,
         side: judge.published.as_ref().and_then(Published::side),
         cases,
@@ -163,14 +173,31 @@ struct Judge<'a> {
     claim: &'a Claim,
     /// The published statement; `None` if the claim cannot be compared.
     published: Option<Published>,
-    results: &'a [(String, LabResult)],
-    capacities: &'a Capacities,
+    /// Whether a published count is that of another version than the one that was measured.
+    is_of_version: bool,
+    evidence: &'a Evidence<'a>,
 }
 
 impl Judge<'_> {
+    /// The cases from which the verdict follows: those of the first place whose result is committed, and those of
+    /// further places.
+    fn all_cases(&self) -> anyhow::Result<Vec<CaseAnswer>> {
+        let results = self.evidence.results;
+        let mut cases = Vec::new();
+        if let Some(first) = first_committed(&self.claim.here, results) {
+            cases.extend(self.cases(first)?);
+            let further = self.claim.and.iter();
+            for place in further.filter(|here| is_committed(here, results)) {
+                cases.extend(self.cases(place)?);
+            }
+        }
+        Ok(cases)
+    }
+
     /// The evidence of a place, for each of its cases.
     fn cases(&self, here: &Here) -> anyhow::Result<Vec<CaseAnswer>> {
         let found = self
+            .evidence
             .results
             .iter()
             .find(|(folder, _)| *folder == here.result);
@@ -216,7 +243,7 @@ impl Judge<'_> {
                 (&measure[..], of_measure(here, measure, result)?)
             }
             (None, None, Some(measure), false) => {
-                let holds = self.capacities.holds(&self.claim.id);
+                let holds = self.evidence.capacities.holds(&self.claim.id);
                 (&measure[..], capacity::size(here, measure, result, holds)?)
             }
             (None, None, None, true) => {
@@ -242,7 +269,7 @@ impl Judge<'_> {
         let Some(published) = &self.published else {
             return NowVerdict::Undecided;
         };
-        let is_of_version = self.claim.of_version;
+        let is_of_version = self.is_of_version;
         match (size, published.side(), published) {
             (CaseSize::TooFew { .. } | CaseSize::Gate { .. }, ..) => NowVerdict::Undecided,
             (CaseSize::Runs { counts, .. }, _, Published::Count(published)) => {

@@ -63,6 +63,7 @@ impl Language {
         match then {
             ThenVerdict::Holds => words.holds,
             ThenVerdict::DoesNotHold => words.does_not_hold,
+            ThenVerdict::Undecided => words.undecided,
             ThenVerdict::NotRun => words.not_run,
         }
     }

@@ -134,7 +134,14 @@ impl PostPage<'_> {
     fn then(&self, answer: &Answer) -> String {
         let (words, verdict) = (self.language.words(), self.language.then(answer.then));
         let Some(figure) = &answer.then_figure else {
-            return verdict.to_owned();
+            let cases = answer.then_cases.iter();
+            let figures: Vec<String> = cases
+                .map(|case| figure_words::case(case, self.language))
+                .collect();
+            if figures.is_empty() {
+                return verdict.to_owned();
+            }
+            return format!("{verdict}{}{}", words.colon, figures.join(words.semicolon));
         };
         let (own, published) = (figure.ours.words(), figure.published.words());
         let figures = filled(words.then_figure, &[&own, &published]);

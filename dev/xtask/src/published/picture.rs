@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use catamaran_chart::{RatioLegend, RatioRow, escaped, ratio_file, text_width};
 
 use super::Judged;
-use super::evidence::{Answer, CaseSize};
+use super::evidence::{Answer, CaseAnswer, CaseSize};
 use super::page::PostPage;
 use super::source::Published;
 
@@ -29,7 +29,7 @@ pub(super) fn ratios(page: &PostPage<'_>) -> anyhow::Result<String> {
             label: format!("{} {short}", claim.id),
             rings: rings(&published),
             then: then(answer, &published),
-            now: now(answer, &published),
+            now: bar(answer.cases.first(), &published),
         });
     }
     let legend = RatioLegend {
@@ -51,25 +51,28 @@ fn rings(published: &Published) -> Vec<f64> {
     }
 }
 
-/// Where our figure with the software of that time is on the axis; `None` if there is none.
-fn then(answer: &Answer, published: &Published) -> Option<f64> {
-    let figure = answer.then_figure?;
+/// Where our figure with the software of that time is on the axis: the lower end, the estimate, the upper end; `None` if
+/// there is none. A figure that is the same on any machine has no interval.
+fn then(answer: &Answer, published: &Published) -> Option<[f64; 3]> {
+    let Some(figure) = answer.then_figure else {
+        return bar(answer.then_cases.first(), published);
+    };
     let ours = figure.ours.value();
     let place = match published {
         Published::Count(_) => ours / figure.published.value(),
         Published::Ratio(_) | Published::Range(_) | Published::Direction(_) => ours,
     };
-    place.is_finite().then_some(place)
+    place.is_finite().then_some([place; 3])
 }
 
-/// Our figure of the first case, for a bar: the lower end, the estimate, the upper end. A figure that decides nothing
-/// is shown, too; `None` if a gate forbids it or there are too few starts.
-fn now(answer: &Answer, published: &Published) -> Option<[f64; 3]> {
+/// Our figure of a case, for a bar: the lower end, the estimate, the upper end. A figure that decides nothing is shown,
+/// too; `None` if there is no case, a gate forbids it, or there are too few starts.
+fn bar(case: Option<&CaseAnswer>, published: &Published) -> Option<[f64; 3]> {
     let scale = match published {
         Published::Count(count) => *count,
         Published::Ratio(_) | Published::Range(_) | Published::Direction(_) => 1.0,
     };
-    let ends = match &answer.cases.first()?.size {
+    let ends = match &case?.size {
         CaseSize::Ratio { ends, .. } | CaseSize::Count(ends) => *ends,
         CaseSize::Runs { counts, .. } => [*counts.first()?; 3],
         CaseSize::TooFew { .. } | CaseSize::Gate { .. } => return None,

@@ -22,8 +22,13 @@ fn answer_to(id: &str) -> Answer {
     let (sources, results) = (sources(), results());
     let source = sources.iter().find(|it| id.starts_with(&it.test)).unwrap();
     let claim = source.claims.iter().find(|it| it.id == id).unwrap();
-    let capacities = Capacities::of(source, &results).unwrap();
-    answer(source, claim, &results, &capacities).unwrap()
+    answer_by(source, claim, &results)
+}
+
+fn answer_by(source: &Source, claim: &Claim, results: &Results) -> Answer {
+    let eras = Eras::of(results);
+    let [then, now] = [&eras.then, &eras.now].map(|results| Evidence::of(source, results).unwrap());
+    answer(source, claim, &then, &now).unwrap()
 }
 
 #[test]
@@ -50,9 +55,8 @@ fn no_sentence_is_decided_that_its_result_leaves_open() {
     let results = results();
     let mut left_open = 0;
     for source in sources() {
-        let capacities = Capacities::of(&source, &results).unwrap();
         for claim in &source.claims {
-            let answer = answer(&source, claim, &results, &capacities).unwrap();
+            let answer = answer_by(&source, claim, &results);
             for here in &claim.here {
                 let result = results.iter().find(|it| it.0 == here.result);
                 let says = result.zip(here.claim.as_ref());
@@ -165,6 +169,26 @@ fn a_count_of_a_version_is_compared_with_that_version() {
     assert_eq!(calls.verdict, SentenceVerdict::HoldsThen);
     // Nobody has run Apache 2.2 yet.
     assert_eq!(answer_to("000.8").verdict, SentenceVerdict::Undecided);
+}
+
+/// A sentence on speed, with a result of both eras in place of the committed one.
+#[test]
+fn a_result_of_both_eras_answers_for_both() {
+    let sources = sources();
+    let source = sources.iter().find(|it| it.test == "004").unwrap();
+    let claim = source.claims.iter().find(|it| it.id == "004.1").unwrap();
+    let by = |then: f64, now: f64| {
+        let result = eras::tests::result_of_both(then, now);
+        let folder = claim.here[0].result.clone();
+        answer_by(source, claim, &[(folder, result)])
+    };
+    let answer = by(3.0, 1.5);
+    assert_eq!(answer.then, ThenVerdict::Holds);
+    assert_eq!(answer.verdict, SentenceVerdict::HoldsThenAndNow);
+    assert_eq!(answer.then_cases.len(), 1);
+    let answer = by(3.0, 0.7);
+    assert_eq!(answer.then, ThenVerdict::Holds);
+    assert_eq!(answer.verdict, SentenceVerdict::DoesNotHold);
 }
 
 #[test]

@@ -10,6 +10,8 @@ use super::source::{Direction, Published, Reason};
 pub(super) enum ThenVerdict {
     Holds,
     DoesNotHold,
+    /// It was run, and its result is open.
+    Undecided,
     /// The software was not run for this sentence.
     NotRun,
 }
@@ -42,10 +44,13 @@ impl SentenceVerdict {
         match (then, now) {
             (Then::Holds, Now::Holds) => Self::HoldsThenAndNow,
             (Then::Holds, Now::Undecided | Now::OtherVersion) => Self::HoldsThen,
-            (Then::NotRun | Then::DoesNotHold, Now::Holds) => Self::HoldsNow,
-            (Then::Holds | Then::NotRun | Then::DoesNotHold, Now::DoesNotHold)
+            (Then::NotRun | Then::Undecided | Then::DoesNotHold, Now::Holds) => Self::HoldsNow,
+            (
+                Then::Holds | Then::NotRun | Then::Undecided | Then::DoesNotHold,
+                Now::DoesNotHold,
+            )
             | (Then::DoesNotHold, Now::Undecided | Now::OtherVersion) => Self::DoesNotHold,
-            (Then::NotRun, Now::Undecided | Now::OtherVersion) => Self::Undecided,
+            (Then::NotRun | Then::Undecided, Now::Undecided | Now::OtherVersion) => Self::Undecided,
         }
     }
 }
@@ -69,6 +74,15 @@ pub(super) fn of_then(published: &Published, figure: Option<ThenFigure>) -> Then
         ThenVerdict::Holds
     } else {
         ThenVerdict::DoesNotHold
+    }
+}
+
+/// The verdict on a sentence by results of the post's own software: that of all of their cases if they agree.
+pub(super) fn of_then_cases(cases: impl Iterator<Item = NowVerdict>) -> ThenVerdict {
+    match weakest(cases) {
+        NowVerdict::Holds => ThenVerdict::Holds,
+        NowVerdict::DoesNotHold => ThenVerdict::DoesNotHold,
+        NowVerdict::Undecided | NowVerdict::OtherVersion => ThenVerdict::Undecided,
     }
 }
 
