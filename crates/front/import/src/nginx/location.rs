@@ -332,7 +332,7 @@ fn replaced_in_text(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<
     let are_alike = uri.ends_with('/') || !path.ends_with('/');
     let ends_a_segment = matches!(matcher, Matcher::Prefix(_)) || path.ends_with('/');
     let replacement = || PassedPath::Replaced(or_root(uri.trim_end_matches('/')));
-    (are_alike && ends_a_segment).then(replacement)
+    (are_alike && ends_a_segment && is_plain_path(uri)).then(replacement)
 }
 
 /// Whether the front sends a path as it is written: it has no query, no escapes and no segments to resolve.

@@ -1043,6 +1043,39 @@ fn a_path_of_proxy_pass_stands_in_the_place_of_the_text_of_the_location() {
 }
 
 #[test]
+fn a_path_of_proxy_pass_that_the_front_would_not_send_as_it_is_closes_its_location() {
+    for (path, is_open) in [
+        ("/y", true),
+        ("/y-_.~!z", true),
+        ("/y?a=b", false),
+        ("/y?", false),
+        ("/y%20z", false),
+        ("/y#z", false),
+        ("/y//z", false),
+        ("/y/../z", false),
+        ("/./y", false),
+        ("/y\\\\z", false),
+        ("/{y}", false),
+        ("/y*", false),
+        ("/\u{e4}", false),
+    ] {
+        for (location, end) in [("= /x", ""), ("/x/", "/"), ("= /x/", "/")] {
+            let pass =
+                format!("proxy_set_header Host $host; proxy_pass \"http://b:80{path}{end}\";");
+            let (routes, import) = of_server(&format!("location {location} {{ {pass} }}"), &[]);
+            let reaches = routes.iter().any(|it| it.contains("upstream = \"b\""));
+            assert_eq!(reaches, is_open, "{location} {path} {routes:#?}");
+            assert_eq!(
+                import.risks() == 0,
+                is_open,
+                "{location} {path} {:?}",
+                import.remarks
+            );
+        }
+    }
+}
+
+#[test]
 fn an_expression_takes_the_path_of_an_uneven_location() {
     let (routes, _) = of_server(
         "proxy_set_header Host $host;\nlocation /c { proxy_pass http://b:80/d/; }\n\

@@ -161,6 +161,37 @@ fn what_refuses_before_a_return_of_the_server_is_not_lost() {
 }
 
 #[test]
+fn what_an_error_page_answers_for_a_return_asks_for_the_certificate_as_well() {
+    let tls =
+        "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c; ssl_client_certificate /c;";
+    let others = format!(
+        "location = /gone {{ return 410 gone; }} location @gone {{ return 410 gone; }}\n\
+         location @app {{ {PASS} }} location / {{ return 404; }}"
+    );
+    for page in [
+        "error_page 404 = /gone; return 404;",
+        "error_page 404 =200 @gone; return 404;",
+        "error_page 418 = @app; return 418;",
+    ] {
+        for (verify, is_asked) in [("on", true), ("off", false)] {
+            let server = format!(
+                "server {{ {tls} ssl_verify_client {verify}; location = /x {{ {page} }}\n{others} }}"
+            );
+            let conf = format!("events {{\n}}\nhttp {{\n{server}\n}}");
+            let import = with_directories(&[("/nginx.conf", &conf), ("/c", "")], None);
+            let routes = routes(&import);
+            let own = routes
+                .iter()
+                .find(|it| it.starts_with("path = \"/x\"; exact = true; "));
+            let own = own.unwrap_or_else(|| panic!("{page} {routes:#?}"));
+            assert!(!own.ends_with("status = 403"), "{page} {own}");
+            let demand = "client_certificate = \"required\"";
+            assert_eq!(own.contains(demand), is_asked, "{page} {own}");
+        }
+    }
+}
+
+#[test]
 fn tests_that_no_route_can_have_close_their_place_and_are_not_shown() {
     let entries =
         |count: usize| -> String { (0..count).map(|it| format!("sekret{it} 1; ")).collect() };

@@ -126,6 +126,43 @@ fn of_nginx(texts: &[(&str, &str)], prefix: Option<&str>) -> (String, usize) {
 }
 
 #[test]
+fn an_include_of_nginx_adds_nothing_only_if_its_directory_is_here() {
+    let empty = ("/etc/nginx/conf.d", EMPTY_DIRECTORY);
+    let other = ("/etc/nginx/conf.d/README", "");
+    for (include, file, is_open) in [
+        ("conf.d/*.conf", other, true),
+        ("conf.d/*.conf", empty, true),
+        ("/etc/nginx/conf.d/*.conf", other, true),
+        ("absent.d/*.conf", other, false),
+        ("/absent/*.conf", other, false),
+        ("conf.d/guards.conf", other, false),
+        // nginx has other patterns than the importer looks for.
+        ("conf.d/[a-z]*.conf", other, false),
+        ("conf.d/?*.conf", other, false),
+        // Which directories would fit is not known.
+        ("*/*.conf", other, false),
+    ] {
+        for server in [
+            format!("include {include}; location / {{ PASS }}"),
+            format!("location / {{ include {include}; PASS }}"),
+        ] {
+            let server = server.replace(
+                "PASS",
+                "proxy_set_header Host $host; proxy_pass http://t:80;",
+            );
+            let main = format!("events {{ }} http {{ server {{ listen 80; {server} }} }}");
+            let (text, risks) = of_nginx(&[("/etc/nginx/nginx.conf", &main), file], None);
+            assert_eq!(
+                text.contains("upstream = \"t\""),
+                is_open,
+                "{server}\n{text}"
+            );
+            assert_eq!(risks == 0, is_open, "{server}\n{text}");
+        }
+    }
+}
+
+#[test]
 fn relative_paths_of_nginx_are_those_of_its_main_file_and_of_its_prefix() {
     let server = "server { listen 443 ssl; ssl_certificate c.pem; ssl_certificate_key c.key; location / { root html; } }";
     let whole = format!("events {{ }} http {{ {server} }}");
@@ -259,6 +296,49 @@ fn one_path_is_redirected_by_a_value_before_all_others() {
 }
 
 #[test]
+fn a_redirect_of_one_path_stays_one_of_that_path() {
+    let redirect = |path: &str| {
+        format!("if ($http_user_agent ~* iPhone) {{ rewrite ^{path}$ /small/ redirect; }}")
+    };
+    let pass = "proxy_pass http://t:80;";
+    let of_host = "proxy_set_header Host $host;";
+    // Both kinds of prefixes: of paths that stay as they are, and of those that the front writes anew.
+    for lines in [format!("{of_host} {pass}"), pass.to_owned()] {
+        let (routes, _) = of_server(&format!(
+            "location /shop {{ {} {lines} }}",
+            redirect("/shop")
+        ));
+        let redirects: Vec<&String> = routes.iter().filter(|it| it.contains("redirect")).collect();
+        let is_of_path =
+            |it: &&&String| it.starts_with("path = \"/shop\"; exact = true; match_regex");
+        assert_eq!(
+            redirects.iter().filter(is_of_path).count(),
+            1,
+            "{routes:#?}"
+        );
+        assert_eq!(redirects.len(), 1, "{routes:#?}");
+        let longer = "pattern = \"/shop*\"; upstream = \"t\"";
+        assert!(
+            routes.iter().any(|it| it.starts_with(longer)),
+            "{routes:#?}"
+        );
+    }
+    // nginx tries no files for a request that meets the condition, whatever its path.
+    for tries in ["try_files $uri @app;", "try_files $uri =404;"] {
+        let app = format!("location @app {{ {of_host} {pass} }}");
+        let of = |lines: &str| {
+            of_server(&format!(
+                "location / {{ root /srv; {lines} {tries} }} {app}"
+            ))
+        };
+        let (routes, risks) = of(&redirect("/"));
+        let is_closed = |it: &String| it.ends_with("status = 403");
+        assert!(routes.iter().all(is_closed), "{tries} {routes:#?}");
+        assert!(!risks.is_empty(), "{tries}");
+    }
+}
+
+#[test]
 fn a_location_that_rewrites_its_paths_gets_what_the_only_other_one_does() {
     let pass = "proxy_set_header Host $host; proxy_pass http://t:80;";
     let leap = "location ~ '^/static/[0-9a-f]{8}\\/(.*)$' { rewrite '^/static/[0-9a-f]{8}\\/(.*)' /$1 last; }";
@@ -280,9 +360,56 @@ fn a_location_that_rewrites_its_paths_gets_what_the_only_other_one_does() {
         format!("merge_slashes off; {leap} {whole}"),
     ] {
         let (routes, _) = of_server(&lines);
-        let is_open = routes
-            .iter()
-            .any(|it| it.contains("regex") && it.contains("upstream"));
-        assert!(!is_open, "{lines} {routes:#?}");
+        assert!(!leaps(&routes), "{lines} {routes:#?}");
+    }
+}
+
+/// Whether an expression leads to a backend.
+fn leaps(routes: &[String]) -> bool {
+    let mut all = routes.iter();
+    all.any(|it| it.contains("regex") && it.contains("upstream"))
+}
+
+#[test]
+fn a_location_that_rewrites_its_paths_leaps_only_where_nothing_tells_old_paths_from_new_ones() {
+    const LEAP: &str = "location ~ ^/a/(.*)$ { rewrite ^/a/(.*)$ /$1 last; }";
+    let pass = |lines: &str| {
+        format!("location / {{ {lines} proxy_set_header Host $host; proxy_pass http://t:80; }}")
+    };
+    for (outer, lines, is_open) in [
+        ("", pass(""), true),
+        ("log_format a $request_uri;", pass(""), true),
+        (
+            "",
+            format!("{} location @b {{ add_header X-A $uri; }}", pass("")),
+            true,
+        ),
+        ("", pass("proxy_set_header X-A $request_uri;"), false),
+        ("", pass("proxy_set_header X-A ${request_uri};"), false),
+        ("", pass("add_header X-A a$uri;"), false),
+        ("", pass("if ($request_uri ~ ^/a/b) { return 403; }"), false),
+        (
+            "",
+            format!("add_header X-A $document_uri; {}", pass("")),
+            false,
+        ),
+        (
+            "",
+            format!("if ($uri ~ ^/b) {{ return 403; }} {}", pass("")),
+            false,
+        ),
+        ("add_header X-A ${uri};", pass(""), false),
+        (
+            "map $request_uri $a { default 0; ~^/a/b 1; }",
+            pass("if ($a) { return 403; }"),
+            false,
+        ),
+        ("merge_slashes off;", pass(""), false),
+        ("", format!("merge_slashes off; {}", pass("")), false),
+    ] {
+        let conf =
+            format!("{outer}\nserver {{\nlisten 80;\nserver_name a.org;\n{LEAP}\n{lines}\n}}\n");
+        let routes = routes(&converted(&[("/c.conf", &conf)], None));
+        assert_eq!(leaps(&routes), is_open, "{conf} {routes:#?}");
     }
 }
