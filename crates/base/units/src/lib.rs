@@ -28,6 +28,12 @@ pub enum DurationError {
          \"90s\" or \"1.5m\""
     )]
     Syntax,
+    /// The text is not a number with a unit, where days are one, too.
+    #[error(
+        "is not a duration; write a number and its unit (s, m, h, d) without a space, such as \"14d\" \
+         or \"36h\""
+    )]
+    Lifetime,
     /// The text is not a whole number of nanoseconds.
     #[error("is too fine a duration; the finest is a nanosecond, \"0.001us\"")]
     Fine,
@@ -46,10 +52,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         return Err(DurationError::Unit(text.to_owned()));
     }
     let nanos = factor(&DURATION_UNITS, unit).ok_or(DurationError::Syntax)?;
-    match number.times(nanos) {
-        Ok(nanos) => Ok(Duration::from_nanos(nanos)),
-        Err(Inexact::Fraction) => Err(DurationError::Fine),
-        Err(Inexact::Overflow) => Err(DurationError::Range),
+    number.duration(nanos)
+}
+
+/// Reads what is left of a lifetime that is counted in days, such as a certificate's: `14d`, or a duration as
+/// [`parse_duration`] reads it. A day has 24 hours.
+///
+/// # Errors
+/// As [`parse_duration`].
+pub fn parse_lifetime(text: &str) -> Result<Duration, DurationError> {
+    match Decimal::split(text) {
+        Some((days, "d")) => days.duration(NANOS_OF_DAY),
+        _ => parse_duration(text).map_err(|error| match error {
+            DurationError::Unit(_) | DurationError::Syntax => DurationError::Lifetime,
+            error => error,
+        }),
     }
 }
 
@@ -147,6 +164,14 @@ impl<'a> Decimal<'a> {
         Some((Self { whole, fraction }, unit))
     }
 
+    fn duration(&self, nanos_of_unit: u64) -> Result<Duration, DurationError> {
+        match self.times(nanos_of_unit) {
+            Ok(nanos) => Ok(Duration::from_nanos(nanos)),
+            Err(Inexact::Fraction) => Err(DurationError::Fine),
+            Err(Inexact::Overflow) => Err(DurationError::Range),
+        }
+    }
+
     fn times(&self, factor: u64) -> Result<u64, Inexact> {
         let units: u64 = self.whole.parse().map_err(|_| Inexact::Overflow)?;
         let whole = units.checked_mul(factor).ok_or(Inexact::Overflow)?;
@@ -195,6 +220,9 @@ const DURATION_UNITS: [(&str, u64); 5] = [
     ("ms", 1_000_000),
     ("us", 1000),
 ];
+
+/// The nanoseconds of a day, which is a unit of lifetimes alone.
+const NANOS_OF_DAY: u64 = 24 * 3_600_000_000_000;
 
 /// The units of sizes with their bytes: first the binary ones, the largest first.
 const SIZE_UNITS: [(&str, u64); 7] = [

@@ -39,6 +39,18 @@ fn says_why_a_text_is_no_duration() {
 }
 
 #[test]
+fn a_lifetime_may_be_in_days() {
+    let hours = |count: u64| Ok(Duration::from_secs(count * 3600));
+    for (text, lifetime) in [("14d", hours(336)), ("0.5d", hours(12)), ("36h", hours(36))] {
+        assert_eq!(parse_lifetime(text), lifetime, "{text}");
+    }
+    for text in ["", "d", "14", "14 d", "14days", "-1d", "1d12h"] {
+        assert_eq!(parse_lifetime(text), Err(DurationError::Lifetime), "{text}");
+    }
+    assert_eq!(parse_lifetime("999999999999d"), Err(DurationError::Range));
+}
+
+#[test]
 fn reads_sizes() {
     for (text, bytes) in [
         ("0", 0),

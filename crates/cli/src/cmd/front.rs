@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use catamaran_admin_api::{
-    CertificateStatus, FrontStatus, OperationReport, ProfileList, UpgradeStart,
+    CertificateStatus, FrontStatus, OperationReport, ProfileList, ReplacedCertificate, UpgradeStart,
 };
-use catamaran_units::parse_duration;
+use catamaran_units::{parse_duration, parse_lifetime};
 use jiff::Timestamp;
 
 use super::client::{At, Client, understood};
@@ -56,7 +56,7 @@ struct Reopen {
 #[derive(clap::Args)]
 pub(crate) struct Certificates {
     /// Exit 1 as well if one ends within so long, such as 14d
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_lifetime)]
     within: Option<Duration>,
 
     /// Print what the admin listener answers
@@ -168,6 +168,10 @@ fn table(tls: &ProfileList, now: i64) -> String {
                 word(&certificate.issuer),
             )
             .expect("a string takes all");
+            if let Some(replaced) = &certificate.replaced {
+                writeln!(text, "    {}", replacement(certificate, replaced, now))
+                    .expect("a string takes all");
+            }
         }
         if let Some(reason) = &profile.refused {
             let reason = reason.escape_debug();
@@ -181,10 +185,34 @@ fn table(tls: &ProfileList, now: i64) -> String {
     text
 }
 
+/// Since when a certificate is served in place of which.
+fn replacement(
+    certificate: &CertificateStatus,
+    replaced: &ReplacedCertificate,
+    now: i64,
+) -> String {
+    let verb = match seconds_until(&replaced.not_after, now) {
+        Some(..0) => "ended",
+        _ => "ends",
+    };
+    let ends = |moment: &str| seconds_until(moment, now);
+    let order = match ends(&certificate.not_after) < ends(&replaced.not_after) {
+        true => ", LATER than this one",
+        false => "",
+    };
+    let (since, end) = (moment(&replaced.at), moment(&replaced.not_after));
+    format!("since {since} in place of one that {verb} {end}{order}")
+}
+
 /// The seconds until a certificate ends; `None` if its end cannot be read.
 fn left(certificate: &CertificateStatus, now: i64) -> Option<i64> {
-    let end: Timestamp = certificate.not_after.parse().ok()?;
-    Some(end.as_second() - now)
+    seconds_until(&certificate.not_after, now)
+}
+
+/// The seconds until a moment; `None` if it cannot be read.
+fn seconds_until(moment: &str, now: i64) -> Option<i64> {
+    let timestamp: Timestamp = moment.parse().ok()?;
+    Some(timestamp.as_second() - now)
 }
 
 /// The number of certificates that have ended or will end within this many seconds, plus the number of
@@ -253,5 +281,26 @@ mod tests {
         );
         assert_eq!(complaints(&bad, now, 0), 2);
         assert_eq!(table(&list(vec![]), now), "no listener speaks TLS\n");
+    }
+
+    #[test]
+    fn a_certificate_is_told_with_the_one_that_it_replaced() {
+        let now: Timestamp = "2030-01-01T00:00:00Z".parse().unwrap();
+        let said = |end: &str| {
+            let replaced = json!({"not_after": end, "at": "2029-12-24T10:00:00Z"});
+            let certificate = json!({"not_after": "2030-01-31T04:00:00Z", "replaced": replaced});
+            let tls = list(vec![json!({"name": "www", "certificates": [certificate]})]);
+            let text = table(&tls, now.as_second());
+            text.lines().last().unwrap_or_default().to_owned()
+        };
+        let since = "    since 2029-12-24 10:00:00 UTC in place of one that";
+        assert_eq!(
+            said("2029-12-31T00:00:00Z"),
+            format!("{since} ended 2029-12-31 00:00:00 UTC")
+        );
+        assert_eq!(
+            said("2030-03-01T00:00:00Z"),
+            format!("{since} ends 2030-03-01 00:00:00 UTC, LATER than this one")
+        );
     }
 }

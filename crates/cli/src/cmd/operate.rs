@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{At, Client, pretty, understood};
 use super::probe::{is_over, now, probe_now, words};
-use super::status::{is_out, moment};
+use super::status::{is_out, moment, word};
 use crate::failure::Failure;
 
 /// The name of a backend, with the name of its upstream.
@@ -210,7 +210,7 @@ pub(crate) fn reload(args: &Reload) -> Result<(), Failure> {
     let answer = client.ask("POST", "/api/v1/reload", None)?;
     if answer.status == 200 {
         let OperationReport { report } = understood(answer.body)?;
-        writeln!(io::stdout(), "reloaded; {report}")?;
+        writeln!(io::stdout(), "reloaded; {}", word(&report))?;
         return Ok(());
     }
     let raw_detail = answer.detail().unwrap_or_default();

@@ -14,6 +14,7 @@ use catamaran_proxy::config::{
     AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, Secret, ServerConfig, UpstreamConfig,
 };
+use catamaran_proxy::tls::CertificateChanges;
 use catamaran_proxy::{OperatorCommands, ReloadRequest, Running, TakenListeners};
 
 use super::{announce, parse_workers};
@@ -318,7 +319,12 @@ fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<Stri
     };
     let outcome = match result {
         Ok(report) => {
-            tracing::info!("reloaded; {report}");
+            let certificates = report.certificates.as_ref();
+            if certificates.is_some_and(CertificateChanges::are_doubtful) {
+                tracing::warn!("reloaded; {report}");
+            } else {
+                tracing::info!("reloaded; {report}");
+            }
             Ok(report.to_string())
         }
         Err((failure, reason)) => {

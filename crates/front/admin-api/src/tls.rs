@@ -39,5 +39,17 @@ objects! {
         pub file: String,
         /// The file of the certificate's private key.
         pub key_file: String,
+        /// The certificate that it replaced while this process ran; `null`: it replaced none.
+        pub replaced: Option<ReplacedCertificate>,
+    }
+
+    /// A certificate that another one has replaced.
+    pub struct ReplacedCertificate {
+        /// The last moment at which the certificate is valid.
+        pub not_after: String,
+        /// The SHA-256 digest of the certificate's DER, in lower-case hexadecimal.
+        pub sha256: String,
+        /// The moment at which it was replaced.
+        pub at: String,
     }
 }

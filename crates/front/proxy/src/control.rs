@@ -27,6 +27,7 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 use crate::config::{Activation, AdminConfig};
+use crate::date::unix_seconds;
 use crate::lock::lock;
 use crate::site::overrides::{Override, Overrides};
 use crate::site::retired::RetiredBackends;
@@ -470,10 +471,4 @@ fn member_of<'s>(site: &'s Site, upstream: &str, backend: &str) -> Option<&'s Me
 /// The present time, in seconds of the Unix epoch.
 pub(crate) fn now() -> u64 {
     unix_seconds(SystemTime::now())
-}
-
-/// A time in seconds of the Unix epoch; 0 if it is earlier.
-pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
-    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
-    since_epoch.map_or(0, |since| since.as_secs())
 }

@@ -1,7 +1,10 @@
-//! The value of the `Date` field (RFC 9110, section 6.6.1), formatted once a second on each thread.
+//! Moments as texts: the value of the `Date` field (RFC 9110, section 6.6.1), formatted once a second on
+//! each thread, and what administrators read.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
 
 /// The text of a date in the fixed format of HTTP.
 pub(crate) type DateText = [u8; 29];
@@ -30,6 +33,21 @@ fn at(second: u64) -> Option<DateText> {
     }
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(second))?;
     httpdate::fmt_http_date(time).into_bytes().try_into().ok()
+}
+
+/// A time in seconds of the Unix epoch; 0 if it is earlier.
+pub(crate) fn unix_seconds(time: SystemTime) -> u64 {
+    let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
+    since_epoch.map_or(0, |since| since.as_secs())
+}
+
+/// Formats seconds of the Unix epoch as RFC 3339 has it; as a plain number if they are beyond the calendar.
+pub(crate) fn show_moment(seconds: u64) -> String {
+    let signed = i64::try_from(seconds).ok();
+    match signed.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
+        Some(timestamp) => timestamp.to_string(),
+        None => seconds.to_string(),
+    }
 }
 
 /// The first second of the year 10000, in Unix time: the format has only four digits for the year.

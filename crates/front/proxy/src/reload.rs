@@ -23,7 +23,7 @@ use crate::listener::{
 use crate::lock::lock;
 use crate::running::{Running, StartError};
 use crate::site::Site;
-use crate::tls::{self, ProfileError, Profiles};
+use crate::tls::{self, CertificateChanges, ProfileError, Profiles};
 
 /// Why a new configuration was not applied; the one before it stays in force.
 #[derive(Debug, Error)]
@@ -56,6 +56,8 @@ pub struct ReloadReport {
     pub backends_kept: usize,
     /// Names of the kept backends whose settings changed.
     pub backends_changed: Vec<String>,
+    /// What became of the certificates that are served; `None`: no profile has any.
+    pub certificates: Option<CertificateChanges>,
     /// Keys of settings that differ but take effect only at the next start.
     pub at_next_start: Vec<&'static str>,
 }
@@ -69,6 +71,9 @@ impl fmt::Display for ReloadReport {
         list(f, "changed", &self.backends_changed)?;
         list(f, "added", &self.backends_added)?;
         list(f, "removed", &self.backends_removed)?;
+        if let Some(certificates) = &self.certificates {
+            write!(f, "; {certificates}")?;
+        }
         for setting in &self.at_next_start {
             write!(f, "; `{setting}` takes effect at the next start")?;
         }
@@ -145,6 +150,7 @@ impl Running {
             self.remove(&removed);
             report.listeners_removed.push(removed.address().clone());
         }
+        report.certificates = tls::changes(&self.shared.profiles.load(), &profiles);
         self.shared.profiles.store(Arc::new(profiles));
         self.shared.counters.reload(true);
         self.shared.control.note_reload(None);
@@ -393,6 +399,7 @@ mod tests {
             backends_removed: vec!["green".to_owned()],
             backends_kept: 3,
             backends_changed: vec!["red".to_owned()],
+            certificates: None,
             at_next_start: vec!["workers"],
         };
         let expected = "listeners: 1 kept, added http://127.0.0.1:1, and http://127.0.0.1:2; \

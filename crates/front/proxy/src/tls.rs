@@ -4,7 +4,9 @@
 //! if all checks pass; connections keep the one they began with. The ticket keys stay, so that sessions outlive a
 //! reload, and are handed over at an upgrade.
 
-use std::collections::HashMap;
+mod changes;
+
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,6 +19,7 @@ use catamaran_tls::{
     ProfileFiles, TicketKeys,
 };
 pub use catamaran_tls::{Fault, Part};
+pub use changes::{AddedCertificate, CertificateChanges, ReplacedCertificate};
 
 use crate::config::{ListenerConfig, TlsConfig};
 use crate::line_queue::LineQueue;
@@ -46,15 +49,39 @@ struct Current {
     profile: Arc<Profile>,
     /// When the profile's files were read.
     read: SystemTime,
+    /// For each certificate of the profile, in its order, the one that it replaced.
+    replaced: Vec<Option<ReplacedCertificate>>,
 }
 
 impl Current {
+    /// A profile whose files were read just now, in place of none.
     fn new(profile: Profile) -> Self {
         Self {
+            replaced: vec![None; profile.certificates().len()],
             profile: Arc::new(profile),
             read: SystemTime::now(),
         }
     }
+
+    /// The same in place of `before`.
+    fn in_place_of(&self, before: &Self) -> Self {
+        let served = before.profile.certificates();
+        let next = self.profile.certificates();
+        Self {
+            profile: Arc::clone(&self.profile),
+            read: self.read,
+            replaced: changes::replaced_by_each(next, served, &before.replaced, self.read),
+        }
+    }
+}
+
+/// The outcome of reading a profile's files again.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    /// What the new files replaced.
+    pub(crate) changes: CertificateChanges,
+    /// Warnings about the new files.
+    pub(crate) warnings: Vec<Fault>,
 }
 
 /// All TLS profiles, by name.
@@ -165,8 +192,26 @@ pub(crate) fn in_place_of(served: &Profiles, next: Profiles) -> Result<Profiles,
             let name = name.clone();
             return Err(ProfileError { name, faults });
         }
+        let current = profile.current.load();
+        let following = current.in_place_of(&known.current.load());
+        profile.current.store(Arc::new(following));
     }
     Ok(next)
+}
+
+/// What profiles in place of others do to the certificates that are served; `None` if neither has any.
+pub(crate) fn changes(served: &Profiles, next: &Profiles) -> Option<CertificateChanges> {
+    let now = SystemTime::now();
+    let mut changes = CertificateChanges::default();
+    let names: BTreeSet<&String> = served.keys().chain(next.keys()).collect();
+    for name in names {
+        let certificates = |profiles: &Profiles| {
+            let profile = profiles.get(name).map(|it| it.current());
+            profile.map_or_else(Vec::new, |it| it.certificates().to_vec())
+        };
+        changes.add(&certificates(served), &certificates(next), now);
+    }
+    (changes != CertificateChanges::default()).then_some(changes)
 }
 
 /// Lists certificates of `next` that have expired while `served` has a valid one for the same name. With them clients
@@ -303,16 +348,28 @@ impl LiveProfile {
         self.current.load().read
     }
 
-    /// Reads the files again and replaces the profile; returns warnings. If the files have faults, the profile in use
-    /// stays.
-    pub(crate) fn renew(&self) -> Result<Vec<Fault>, Vec<Fault>> {
+    /// For each certificate of the profile in use the one that it replaced.
+    pub(crate) fn replaced(&self) -> Vec<Option<ReplacedCertificate>> {
+        self.current.load().replaced.clone()
+    }
+
+    /// Reads the files again and replaces the profile. If the files have faults, the profile in use stays.
+    pub(crate) fn renew(&self) -> Result<Renewal, Vec<Fault>> {
         let rebuilt = self.rebuild();
         let refused = rebuilt.as_ref().err();
         self.refused
             .store(refused.map(|faults| Arc::new(messages(faults))));
         let built = rebuilt?;
-        self.current.store(Arc::new(Current::new(built.profile)));
-        Ok(built.warnings)
+        let served = self.current.load();
+        let next = Current::new(built.profile).in_place_of(&served);
+        let mut changes = CertificateChanges::default();
+        let certificates = next.profile.certificates();
+        changes.add(served.profile.certificates(), certificates, next.read);
+        self.current.store(Arc::new(next));
+        Ok(Renewal {
+            changes,
+            warnings: built.warnings,
+        })
     }
 
     /// Builds the profile from its files as they are now. If all are good, the ticket keys of a file are in use from

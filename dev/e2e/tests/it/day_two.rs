@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use catamaran_e2e::{Connector, Front, Tomcat, catamaran};
 use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Deadline, HttpClient, Process, address};
+use rcgen::{CertificateParams, date_time_ymd};
 use serde_json::Value;
 
 use crate::reload::application;
@@ -200,6 +201,63 @@ fn a_certificate_is_refused_as_long_as_it_is_and_no_longer() {
     );
     fs::write(files.path().join("a.pem"), good).unwrap();
     becomes(0.0);
+}
+
+#[test]
+fn a_reload_says_which_certificates_it_replaced_and_which_are_doubtful() {
+    let (_application, url) = application();
+    let authority = Authority::new("authority").unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let issue = |name: &str, until: i32| {
+        let change = |params: &mut CertificateParams| {
+            params.not_after = date_time_ymd(until, 1, 31);
+        };
+        let names = [format!("{name}.test")];
+        authority
+            .issue_with(files.path(), name, &[&names[0]], change)
+            .unwrap();
+    };
+    issue("a", 2199);
+    issue("b", 2020);
+    let at = files.path().display();
+    let pair = |name| {
+        format!("[[tls.www.certificate]]\nchain = \"{at}/{name}.pem\"\nkey = \"{at}/{name}.key\"\n")
+    };
+    let more = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n[tls.www]\n\
+         certificate_watch = \"off\"\n{}{}",
+        pair("a"),
+        pair("b")
+    );
+    let front = Front::with_config(&with_socket(&url, &more)).unwrap();
+    let (code, said) = run(&front, &["reload"]);
+    assert!(
+        code == Some(0) && said.contains("; certificates: 2 kept"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("ENDED"),
+        "it is what is served already: {said}"
+    );
+
+    issue("a", 2198);
+    issue("b", 2021);
+    let (code, said) = run(&front, &["reload"]);
+    let replaced = "certificates: 0 kept, replaced a.test (ends 2198-01-31T00:00:00Z, EARLIER than the \
+                    previous one: 2199-01-31T00:00:00Z), replaced b.test (ENDED 2021-01-31T00:00:00Z, ";
+    assert!(code == Some(0) && said.contains(replaced), "{said}");
+    let line = front.wait_for_log("EARLIER than the previous one").unwrap();
+    assert!(line.contains("WARN"), "{line}");
+
+    let (code, said) = run(&front, &["certificates", "--within", "14d"]);
+    assert_eq!(code, Some(1), "one has ended: {said}");
+    for (end, order) in [
+        ("ends 2199-01-31 00:00:00 UTC", ", LATER than this one\n"),
+        ("ended 2020-01-31 00:00:00 UTC", "\n"),
+    ] {
+        let replaced = format!(" in place of one that {end}{order}");
+        assert!(said.contains(&replaced), "{replaced}: {said}");
+    }
 }
 
 #[test]

@@ -10,8 +10,7 @@ use catamaran_balance::affinity::Outcome;
 use catamaran_upstream::{Backend, FiguresSnapshot, LastFailure, LastProbe, ProbeQuestion, Rates};
 
 use super::health_events::is_mostly_5xx;
-use crate::control::patch::show_moment;
-use crate::control::unix_seconds;
+use crate::date::{show_moment, unix_seconds};
 use crate::deadlines::Tick;
 use crate::site::{Site, Upstream};
 use crate::worker::FrontState;

@@ -2,13 +2,12 @@
 
 use std::time::SystemTime;
 
-use catamaran_admin_api::{CertificateStatus, ProfileList, ProfileStatus};
+use catamaran_admin_api::{CertificateStatus, ProfileList, ProfileStatus, ReplacedCertificate};
 use catamaran_tls::CertificateFacts;
 
 use crate::config::{CertificateConfig, ClientCertificate};
-use crate::control::patch::show_moment;
-use crate::control::unix_seconds;
-use crate::tls::LiveProfile;
+use crate::date::{show_moment, unix_seconds};
+use crate::tls::{self, LiveProfile};
 use crate::worker::FrontState;
 
 /// `GET /api/v1/tls`: every profile with its certificates.
@@ -29,7 +28,11 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     // A profile is built of all its certificates or not at all, in the order of the file.
     let certificates = all_facts
         .zip(&live.config.certificates)
-        .map(|(facts, files)| certificate(facts, files));
+        .zip(live.replaced())
+        .map(|((facts, files), replaced)| CertificateStatus {
+            replaced: replaced.map(|it| replaced_certificate(&it)),
+            ..certificate(facts, files)
+        });
     // The default, 0, holds if the clock was set back.
     let since_read = SystemTime::now().duration_since(read_at);
     let age = since_read.unwrap_or_default();
@@ -57,5 +60,14 @@ fn certificate(facts: &CertificateFacts, files: &CertificateConfig) -> Certifica
         key_type: facts.key_type.to_owned(),
         file: files.chain.display().to_string(),
         key_file: files.key.display().to_string(),
+        replaced: None,
+    }
+}
+
+fn replaced_certificate(replaced: &tls::ReplacedCertificate) -> ReplacedCertificate {
+    ReplacedCertificate {
+        not_after: show_moment(unix_seconds(replaced.not_after)),
+        sha256: replaced.sha256.clone(),
+        at: show_moment(unix_seconds(replaced.at)),
     }
 }

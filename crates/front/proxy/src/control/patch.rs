@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::now;
 use crate::config::Activation;
+use crate::date::show_moment;
 use crate::site::Member;
 use crate::site::overrides::{Drain, Override};
 
@@ -207,15 +208,6 @@ fn moment(value: &Value) -> Result<u64, String> {
         return Err(format!("lies in the past: it is {} now", show_moment(now)));
     }
     Ok(at)
-}
-
-/// Formats seconds of the Unix epoch as RFC 3339 has it; as a plain number if they are beyond the calendar.
-pub(crate) fn show_moment(seconds: u64) -> String {
-    let signed = i64::try_from(seconds).ok();
-    match signed.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
-        Some(timestamp) => timestamp.to_string(),
-        None => seconds.to_string(),
-    }
 }
 
 fn reason(value: &Value) -> Result<String, String> {

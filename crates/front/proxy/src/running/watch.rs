@@ -115,10 +115,15 @@ impl WatchedProfile {
 /// Reads the files of a profile again; counts and logs whether the new ones are used.
 fn renew(shared: &FrontState, name: &str, profile: &LiveProfile) {
     match profile.renew() {
-        Ok(warnings) => {
+        Ok(renewal) => {
             shared.counters.certificates_renewed(true);
-            tracing::info!(profile = name, "certificates were replaced");
-            for warning in warnings {
+            let changes = &renewal.changes;
+            if changes.are_doubtful() {
+                tracing::warn!(profile = name, "certificates were replaced; {changes}");
+            } else {
+                tracing::info!(profile = name, "certificates were replaced; {changes}");
+            }
+            for warning in renewal.warnings {
                 tracing::warn!(profile = name, "{}; {}", warning.message, warning.hint);
             }
         }
