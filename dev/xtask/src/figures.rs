@@ -34,6 +34,16 @@ pub(crate) struct LabResult {
     pub(crate) starts: Vec<usize>,
     #[serde(default)]
     pub(crate) as_published: Vec<LabPrinted>,
+    /// Which CPU times were the limit by the experiment's file; `None`: it did not say.
+    #[serde(default)]
+    pub(crate) layout: Option<LabLayout>,
+}
+
+/// The layout of an experiment, as far as verdicts depend on it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct LabLayout {
+    /// The measures of CPU time whose inverse is the capacity.
+    pub(crate) limits: Vec<String>,
 }
 
 /// A claim of a result, with the verdict on it.

@@ -14,6 +14,7 @@ mod core_share;
 mod duel;
 mod era;
 mod file;
+mod layout;
 mod lines;
 mod link;
 mod load;
@@ -37,6 +38,7 @@ pub(crate) use duel::{BLOCK, COUNTED};
 pub(crate) use era::are_alike_but_for_era;
 pub use era::{ERA, Eras, THEN, is_old_software};
 pub use file::{Expectation, Selection};
+pub use layout::{CoreUse, Layout};
 pub use load::{Act, Crowd, CrowdKind, HttpVersion, Load};
 pub(crate) use restart::OWN;
 pub use screen::{Keep, Screen};
@@ -124,6 +126,8 @@ pub struct Experiment {
     /// The servers, the backmost first.
     servers: Vec<file::ServerKeys>,
     core_share: Option<file::CoreShareKeys>,
+    /// Which programs share a core, and what was the limit in the source; `None`: the file does not say.
+    pub layout: Option<Layout>,
     load: file::LoadKeys,
     beside: Vec<file::BesideKeys>,
     action: Vec<file::ActionKeys>,

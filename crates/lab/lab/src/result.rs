@@ -17,7 +17,7 @@ pub use self::stored::{PrintedRun, StoredResult};
 use crate::claim::{
     ControlRatio, Outcome, StoredRounds, Verdict, evaluate, evaluate_again, of_rounds, over_control,
 };
-use crate::experiment::{Experiment, Factor, Levels, PublishedRatio, Selection};
+use crate::experiment::{Experiment, Factor, Layout, Levels, PublishedRatio, Selection};
 use crate::gate::{self, Effect, GateFinding};
 use crate::host::Host;
 use crate::measure::Measure;
@@ -61,6 +61,9 @@ pub struct ResultDocument {
     /// The number of the cell with which the others are compared.
     #[serde(default)]
     pub control: usize,
+    /// Which programs shared a core, and what was the limit in the source; `None`: the experiment's file did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
     /// The factors with their levels.
     pub factors: Vec<Factor>,
     /// The result of each cell.
@@ -258,6 +261,7 @@ impl ResultDocument {
             seed: experiment.seed,
             host: host.clone(),
             control: experiment.control,
+            layout: experiment.layout.clone(),
             factors: experiment.factors.clone(),
             passed: passed.into_iter().map(str::to_owned).collect(),
             published: published::results(experiment, &cells, &claims),

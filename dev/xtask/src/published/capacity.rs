@@ -161,6 +161,13 @@ fn ratios(here: &Here, measure: &str, result: &LabResult) -> anyhow::Result<Vec<
         starts::base(measure) == CPU,
         "{measure} is no CPU time, so it has no capacity"
     );
+    if let Some(layout) = &result.layout {
+        ensure!(
+            layout.limits.iter().any(|limit| limit == measure),
+            "{measure} was not the limit by the layout of the experiment: it was {}",
+            layout.limits.join(", ")
+        );
+    }
     let spent = match &here.across {
         None => contrast(here, measure, result, &Levels::new())?,
         Some([of, over]) => {
@@ -178,3 +185,30 @@ const CPU: &str = "cpu";
 
 /// The effect of gates that forbid claims on CPU time.
 const MACHINE: &str = "machine";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::LabLayout;
+    use crate::published::eras::{Eras, tests::result_of_both};
+
+    #[test]
+    fn only_what_was_the_limit_has_a_capacity() {
+        let mut both = result_of_both(3.0, 1.5);
+        let here: Here = toml::from_str(
+            "result = 'r'\ncapacity = 'cpu.web'\nlevel.keep = 'on'\nover.keep = 'off'",
+        )
+        .unwrap();
+        both.layout = Some(LabLayout {
+            limits: vec!["cpu.web".to_owned()],
+        });
+        let now = |result: &LabResult| Eras::of(&[("r".to_owned(), result.clone())]).now;
+        let size = size(&here, "cpu.web", &now(&both)[0].1, true).unwrap();
+        assert!(matches!(size, CaseSize::Ratio { is_capacity: true, .. }), "{size:?}");
+        both.layout = Some(LabLayout {
+            limits: vec!["cpu.front".to_owned()],
+        });
+        let fault = ratios(&here, "cpu.web", &now(&both)[0].1).unwrap_err();
+        assert!(fault.to_string().contains("it was cpu.front"), "{fault}");
+    }
+}

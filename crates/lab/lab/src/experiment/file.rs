@@ -38,6 +38,8 @@ pub(super) struct ExperimentFile {
     pub(super) except: Vec<Spanned<ExceptKeys>>,
     #[serde(default)]
     pub(super) server: Vec<Spanned<ServerKeys>>,
+    /// What shared a machine in the source, and what was the limit there.
+    pub(super) layout: Option<Spanned<LayoutKeys>>,
     /// How servers are held to their `core_share`; by quotas if it is missing.
     pub(super) core_share: Option<Spanned<CoreShareKeys>>,
     pub(super) load: Spanned<LoadKeys>,
@@ -146,6 +148,16 @@ pub(super) struct ServerKeys {
     /// The names of the servers behind it, if this server is a link; it is not a key of the file.
     #[serde(skip)]
     pub(super) leads_to: Vec<String>,
+}
+
+/// What shared a machine in the source, and what was the limit there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LayoutKeys {
+    /// What shared a machine in the source, in words.
+    pub(super) there: String,
+    /// The measures of CPU time whose inverse is the capacity: `cpu`, or `cpu.SERVER`.
+    pub(super) limit: Names,
 }
 
 /// How servers are held to their parts of a core.

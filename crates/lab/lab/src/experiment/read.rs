@@ -75,6 +75,7 @@ impl FileReader<'_> {
         }
         let claims = self.claims(&file, &factors, &cells, has_all_levels);
         let measure = self.count_plan(&file);
+        let layout = self.layout(&file);
         let mut published = Vec::new();
         for entry in &file.published {
             published.extend(self.published(entry, &all_factors, &cells));
@@ -90,6 +91,7 @@ impl FileReader<'_> {
             control: control.unwrap_or(0),
             servers: file.server.iter().map(|it| it.get_ref().clone()).collect(),
             core_share: file.core_share.as_ref().map(|it| it.get_ref().clone()),
+            layout,
             load: file.load.get_ref().clone(),
             beside: file.beside.iter().map(|it| it.get_ref().clone()).collect(),
             action: file.action.iter().map(|it| it.get_ref().clone()).collect(),

@@ -157,6 +157,20 @@ pub(super) fn gates(claim: &Outcome) -> impl Iterator<Item = &GateFinding> {
     claim.gates.iter().filter(is_new)
 }
 
+/// What the claim's verdict on speed rests on by the layout, such as `capacity is 1 / cpu`; empty for other claims, and
+/// without a layout.
+pub(super) fn limit(result: &ResultDocument, claim: &Outcome) -> String {
+    let layout = result.layout.as_ref();
+    let limit = layout.and_then(|layout| layout.limit_of(&claim.measure));
+    limit.unwrap_or_default()
+}
+
+/// The layout in a line; empty if the experiment's file has none.
+pub(super) fn layout(result: &ResultDocument) -> String {
+    let layout = result.layout.as_ref();
+    layout.map_or_else(String::new, |layout| layout.sentences().join(" "))
+}
+
 /// A remark on all claims together; empty if none is needed.
 pub(super) fn remark(result: &ResultDocument) -> String {
     let suggested = result

@@ -180,7 +180,10 @@ fn outcomes(result: &ResultDocument) -> String {
     let row = |claim: &Outcome| {
         vec![
             claims::named(claim),
-            claim.verdict.word().to_owned(),
+            match claims::limit(result, claim).as_str() {
+                "" => claim.verdict.word().to_owned(),
+                limit => format!("{}; {limit}", claim.verdict.word()),
+            },
             claims::ratio(claim),
             match claims::survivors(claim).as_str() {
                 "" => claim.sentence.clone(),
@@ -190,7 +193,12 @@ fn outcomes(result: &ResultDocument) -> String {
     };
     let heads = ["claim", "verdict", "ratio", "sentence"];
     let table = table_of(&heads, result.claims.iter().map(row));
-    let mut text = format!("## Claims\n\n{table}");
+    let mut text = "## Claims".to_owned();
+    let layout = claims::layout(result);
+    if !layout.is_empty() {
+        let _ = write!(text, "\n\n{layout}");
+    }
+    let _ = write!(text, "\n\n{table}");
     let remark = claims::remark(result);
     if !remark.is_empty() {
         let _ = write!(text, "\n\n{remark}");

@@ -15,6 +15,10 @@ pub fn terminal(result: &ResultDocument) -> String {
     };
     line(&format!("\n{}\n{}\n", result.question, result.answer));
     line(&format!("{}\n", setting(result)));
+    let layout = claims::layout(result);
+    if !layout.is_empty() {
+        line(&format!("{layout}\n"));
+    }
     line("Claims:");
     for claim in &result.claims {
         line(&format!(
@@ -23,6 +27,10 @@ pub fn terminal(result: &ResultDocument) -> String {
             claims::named(claim),
             claim.sentence
         ));
+        let limit = claims::limit(result, claim);
+        if !limit.is_empty() {
+            line(&format!("  {:<10} {limit}", ""));
+        }
         let survivors = claims::survivors(claim);
         if !survivors.is_empty() {
             line(&format!("  {:<10} {survivors}", ""));

@@ -18,6 +18,10 @@ pub(super) fn put(page: &mut Page, result: &ResultDocument) {
          published or planted. {}</p>\n",
         escaped(&claims::remark(result))
     ));
+    let layout = claims::layout(result);
+    if !layout.is_empty() {
+        page.put(format_args!("<p>{}</p>\n", escaped(&layout)));
+    }
     let mut values = Vec::new();
     for claim in &result.claims {
         values.extend([claim.low, claim.ratio, claim.high].into_iter().flatten());
@@ -28,7 +32,7 @@ pub(super) fn put(page: &mut Page, result: &ResultDocument) {
     }
     let scale = Ratios::of(values.into_iter());
     let axis = scale.axis();
-    let rows = result.claims.iter().map(|claim| row(claim, &scale));
+    let rows = result.claims.iter().map(|claim| row(result, claim, &scale));
     let heads = [
         "claim".to_owned(),
         "verdict".to_owned(),
@@ -66,7 +70,7 @@ pub(super) fn planted(page: &mut Page, result: &ResultDocument) {
 }
 
 /// The cells of a claim's row: sentence with gates, verdict, and ratio.
-fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
+fn row(result: &ResultDocument, claim: &Outcome, scale: &Ratios) -> Vec<String> {
     let bar = match (claim.low, claim.ratio, claim.high) {
         (Some(low), Some(ratio), Some(high)) => {
             let rings = match (claim.published, claim.planted) {
@@ -91,6 +95,10 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
         Some(false) => "not as claimed",
         None => "open",
     };
+    let limit = match claims::limit(result, claim).as_str() {
+        "" => String::new(),
+        limit => format!("<br><small>{}</small>", escaped(limit)),
+    };
     let word = claim.verdict.word();
     let class = word.replace(' ', "-");
     let case = match claims::case(claim).as_str() {
@@ -114,7 +122,7 @@ fn row(claim: &Outcome, scale: &Ratios) -> Vec<String> {
             gates.collect::<String>()
         ),
         format!(
-            "<td class=\"verdict\"><b class=\"{class}\">{word}</b> <br><small>{fate}</small></td>"
+            "<td class=\"verdict\"><b class=\"{class}\">{word}</b> <br><small>{fate}</small>{limit}</td>"
         ),
         format!(
             "<td class=\"bar{off}\">{bar}<div>{}{published}</div></td>",
