@@ -26,7 +26,7 @@ mod verdict;
 use std::path::Path;
 
 pub(crate) use self::check::check;
-use self::eras::{Eras, Evidence, Results};
+use self::eras::{Eras, Evidence};
 use self::evidence::{Answer, answer};
 use self::language::Language;
 use self::page::PostPage;
@@ -62,15 +62,14 @@ pub(crate) fn files(
     let library = source::load(&root.join(FOLDER))?;
     let eras = Eras::of(results);
     let judged = judge(&library, &eras)?;
-    // Beside numbers of a post stand those of today's software.
-    let results: &Results = &eras.now;
     let pages = |language| -> Vec<PostPage<'_>> {
         let posts = judged.iter();
         posts
             .map(|(source, claims)| PostPage {
                 source,
                 claims,
-                results,
+                // Beside numbers of a post stand those of today's software.
+                results: &eras.now,
                 phrases: &library.phrases,
                 language,
             })

@@ -203,12 +203,14 @@ fn of_then(svg: &mut String, [from, dot, to]: [f64; 3], y: f64) {
         diamond(svg, dot, y);
         return;
     }
-    let y = y - THEN_ABOVE;
+    let above = y - THEN_ABOVE;
     push(
         svg,
-        format_args!("<path class=\"bar\" stroke-dasharray=\"4 3\" d=\"M{from:.1} {y}H{to:.1}\"/>"),
+        format_args!(
+            "<path class=\"bar\" style=\"stroke-width:2;stroke-linecap:butt;stroke-dasharray:4 3\" d=\"M{from:.1} {above}H{to:.1}\"/>"
+        ),
     );
-    diamond(svg, dot, y);
+    diamond(svg, dot, above);
 }
 
 fn digits_of_tick(tick: f64) -> String {
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(file.matches("class=\"said\"").count(), 1 + 3, "{file}");
         assert_eq!(file.matches("class=\"then\"").count(), 1 + 2, "{file}");
         // One of them has an interval.
-        assert_eq!(file.matches("stroke-dasharray").count(), 1, "{file}");
+        assert_eq!(file.matches("stroke-dasharray:4 3").count(), 1, "{file}");
         assert!(file.contains("a&lt;b") && !file.contains("inf"), "{file}");
         for (value, ticks) in [(1.0, 3), (1.6, 3), (30.0, 3), (6.0, 5)] {
             let scale = Ratios::of([value].into_iter());

@@ -203,8 +203,17 @@ mod tests {
             limits: vec!["cpu.web".to_owned()],
         });
         let now = |result: &LabResult| Eras::of(&[("r".to_owned(), result.clone())]).now;
-        let size = size(&here, "cpu.web", &now(&both)[0].1, true).unwrap();
-        assert!(matches!(size, CaseSize::Ratio { is_capacity: true, .. }), "{size:?}");
+        let found = size(&here, "cpu.web", &now(&both)[0].1, true).unwrap();
+        assert!(
+            matches!(
+                found,
+                CaseSize::Ratio {
+                    is_capacity: true,
+                    ..
+                }
+            ),
+            "{found:?}"
+        );
         both.layout = Some(LabLayout {
             limits: vec!["cpu.front".to_owned()],
         });

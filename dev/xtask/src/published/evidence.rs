@@ -93,22 +93,22 @@ pub(super) enum EvidenceWeight {
 pub(super) fn answer(
     source: &Source,
     claim: &Claim,
-    then: &Evidence<'_>,
-    now: &Evidence<'_>,
+    then_evidence: &Evidence<'_>,
+    now_evidence: &Evidence<'_>,
 ) -> anyhow::Result<Answer> {
     let published = claim.published(source)?;
     let judge = Judge {
         claim,
         published: published.clone(),
         is_of_version: claim.of_version,
-        evidence: now,
+        evidence: now_evidence,
     };
     let cases = judge.all_cases()?;
     let mut beside = Vec::new();
     for here in claim
         .beside
         .iter()
-        .filter(|here| is_committed(here, now.results))
+        .filter(|here| is_committed(here, now_evidence.results))
     {
         beside.extend(judge.cases(here)?);
     }
@@ -117,7 +117,7 @@ pub(super) fn answer(
         published,
         // It is that version.
         is_of_version: false,
-        evidence: then,
+        evidence: then_evidence,
     };
     let then_cases = judge_of_then.all_cases()?;
     let now = weakest(cases.iter().map(|case| case.now));

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use super::eras::Results;
 use super::evidence::{CaseSize, EvidenceWeight, cases};
 use super::source::{Published, Source};
 use super::verdict::{NowVerdict, SentenceVerdict, ThenVerdict};
