@@ -21,6 +21,7 @@ mod source;
 mod starts;
 mod text;
 mod texts;
+mod undecided;
 mod verdict;
 
 use std::path::Path;

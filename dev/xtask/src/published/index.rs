@@ -133,7 +133,8 @@ const RULES: &str = "
 A sentence is judged by its direction or order, and the size stands beside it: the published figure, and ours with its
 interval of 95 % by [the rule](lab.md#how-a-claim-is-decided) of all results.
 
-- **Then**: the post's own software, run today. What was not run says so, and decides nothing.
+- **Then**: the post's own software, run today: figures that are the same on any machine, or the
+  [same rounds](lab.md#then-and-now) as today's software. What was not run says so, and decides nothing.
 - **Now**: today's software. A sentence holds if our interval lies on its side of 1. It does not hold if the interval lies on
   the other side, or within 5 % of 1. Anything else is undecided: too few starts, a gate that forbids the claim, or a
   difference that may be chance beside the post's other sentences.
@@ -152,6 +153,6 @@ interval of 95 % by [the rule](lab.md#how-a-claim-is-decided) of all results.
 const MISSING: &str = "
 Not to be had are WebLogic, Windows, JBoss 4.2.1 and 5, SIP hardware and the replication of state by JGroups.
 
-`cargo xtask published --check` counts the sentences, compares the pages with [measured.md](measured.md), and checks that
-both languages have the same figures.
+`cargo xtask published --check` counts the sentences and says what would decide each undecided one, compares the pages with
+[measured.md](measured.md), and checks that both languages have the same figures.
 ";
