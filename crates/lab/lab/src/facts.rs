@@ -123,6 +123,9 @@ pub struct LatencyFacts {
     /// The standard deviation; `None`: not known.
     #[serde(default)]
     pub stddev: Option<f64>,
+    /// The shortest latency; `None`: not known.
+    #[serde(default)]
+    pub min: Option<f64>,
     /// The median; `None`: not known.
     pub median: Option<f64>,
     /// The longest latency.
@@ -282,6 +285,7 @@ impl Facts {
                 // The report has whole microseconds.
                 rounding: 0.001,
                 stddev: Some(ms(total.stddev_us)),
+                min: Some(ms(total.min_us)),
                 median: Some(ms(total.p50_us)),
                 max: ms(total.max_us),
             }),
@@ -336,6 +340,7 @@ impl Facts {
                 mean: times.mean,
                 rounding: times.rounding,
                 stddev: None,
+                min: None,
                 median: times.median,
                 max: times.max,
             }),

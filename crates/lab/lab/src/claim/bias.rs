@@ -3,6 +3,10 @@
 //! The load may have waited for its core, the server may have been idle at times, or the lab itself may have used CPU
 //! time. Such a run can be used, since its loss is known: without it, a rate would have been higher by at most that
 //! share. What both sides lost alike cancels out. By the difference, the claim's interval is made wider at either end.
+//!
+//! Of a percentile of latency only this is known: without the lab's CPU time it would not have been below the shortest
+//! latency of the run. A network with a delay makes that a narrow bound. On either side anything up to the bound may have
+//! been lost, so bounds do not cancel out, and the interval is wider by the larger one.
 
 use super::{Runs, of_sides};
 use crate::experiment::Contrast;
@@ -18,6 +22,9 @@ pub(super) fn of_case(
     rounds: impl Iterator<Item = usize>,
     runs: &Runs<'_>,
 ) -> f64 {
+    if is_percentile(measure) {
+        return of_percentiles(contrasts, measure, rounds, runs);
+    }
     let log_of_kept = |run: &Run| Some(kept(run, measure).ln());
     let mut logs = Vec::new();
     for round in rounds {
@@ -30,6 +37,48 @@ pub(super) fn of_case(
     (logs.iter().sum::<f64>() / logs.len() as f64).abs()
 }
 
+/// The bias of a case on a percentile: in each round the larger of the bounds of both sides, and their mean over the rounds.
+fn of_percentiles(
+    contrasts: &[Contrast],
+    measure: &Measure,
+    rounds: impl Iterator<Item = usize>,
+    runs: &Runs<'_>,
+) -> f64 {
+    let mut largest = Vec::new();
+    for round in rounds {
+        let of_side = |cells: &[usize]| -> f64 {
+            let of_cells = cells.iter().filter_map(|cell| runs.get(&(*cell, round)));
+            of_cells.map(|run| bound_of_percentile(run, measure)).sum()
+        };
+        let sides = contrasts
+            .iter()
+            .map(|contrast| of_side(&contrast.above).max(of_side(&contrast.below)));
+        largest.extend(sides.reduce(f64::max));
+    }
+    if largest.is_empty() {
+        return 0.0;
+    }
+    largest.iter().sum::<f64>() / largest.len() as f64
+}
+
+/// The logarithm by which the lab's CPU time may have raised a percentile of a run; 0 if it took too little for its gate.
+fn bound_of_percentile(run: &Run, measure: &Measure) -> f64 {
+    if !run.gates.iter().any(|fired| fired.gate == OWN_COST) {
+        return 0.0;
+    }
+    above_shortest(run, measure).map_or(0.0, f64::ln)
+}
+
+/// A percentile of a run by its shortest latency, at least 1; `None` if either is not known, or if the lab took so much
+/// CPU time that it may have delayed all requests.
+fn above_shortest(run: &Run, measure: &Measure) -> Option<f64> {
+    let own_cost = run.facts.machine.as_ref()?.own_cost?;
+    let shortest = run.facts.latency_ms.as_ref()?.min?;
+    let percentile = run.measures.get(measure.name())?;
+    let is_known = own_cost <= OWN_COST_BOUNDED && shortest > 0.0;
+    is_known.then(|| (percentile / shortest).max(1.0))
+}
+
 /// Whether the loss that the gate has found is known as a share of the run. Then the bias covers it, and the run can be
 /// used for this measure.
 pub(super) fn is_bounded(run: &Run, fired: &GateFinding, measure: &Measure) -> bool {
@@ -38,7 +87,8 @@ pub(super) fn is_bounded(run: &Run, fired: &GateFinding, measure: &Measure) -> b
     }
     match fired.gate.as_str() {
         "generator" | "idle-server" => is_rate(measure) && idle(&run.facts).is_some(),
-        "own-cost" => {
+        OWN_COST if is_percentile(measure) => above_shortest(run, measure).is_some(),
+        OWN_COST => {
             let machine = run.facts.machine.as_ref();
             let is_known = machine.is_some_and(|machine| machine.own_cost.is_some());
             is_known && measure.record().spoiler != Spoiler::Nothing && !is_latency(measure)
@@ -89,6 +139,11 @@ fn is_rate(measure: &Measure) -> bool {
     record.kind == MeasureKind::Rate && record.spoiler == Spoiler::Times
 }
 
+/// Whether the measure is a percentile of all latencies of the measured span.
+pub(super) fn is_percentile(measure: &Measure) -> bool {
+    PERCENTILES.contains(&measure.name())
+}
+
 /// Whether the measure is a latency: a lost share of the time does not limit its error.
 fn is_latency(measure: &Measure) -> bool {
     let record = measure.record();
@@ -100,6 +155,14 @@ fn is_cold(measure: &Measure) -> bool {
     measure.record().is_cold
 }
 
+const OWN_COST: &str = "own-cost";
+
+/// The largest share of the measured CPU time for the lab itself beside which some requests surely met no work of the
+/// lab: it works once a second.
+const OWN_COST_BOUNDED: f64 = 0.25;
+
+const PERCENTILES: [&str; 3] = ["p50", "p90", "p99"];
+
 /// The least share that is assumed to be left of a run, so that its logarithm is finite.
 const KEPT_MIN: f64 = 0.01;
 
@@ -107,7 +170,7 @@ const KEPT_MIN: f64 = 0.01;
 mod tests {
     use super::super::tests::{experiment, outcome, runs};
     use super::super::{Outcome, Verdict, evaluate};
-    use crate::facts::MachineFacts;
+    use crate::facts::{LatencyFacts, MachineFacts};
     use crate::gate;
     use crate::run::Run;
 
@@ -201,6 +264,33 @@ mod tests {
             outcome(&outcomes, "Keep-alive saves system calls").bias,
             0.0
         );
+    }
+
+    /// Half of the round trips over a link: what the lab may have added to either side is known to a few percent.
+    #[test]
+    fn what_the_lab_may_have_added_to_a_latency_is_bounded_by_the_shortest_one() {
+        let p99 = "Keep-alive makes the slowest requests slower";
+        let with = |own_cost: f64, shortest: f64| {
+            let outcomes = claimed(move |run, is_kept| {
+                let p99_ms = run.measures["p99"];
+                run.facts.latency_ms = Some(LatencyFacts {
+                    min: Some(p99_ms * if is_kept { shortest } else { 0.99 }),
+                    ..LatencyFacts::default()
+                });
+                run.facts.machine.as_mut().unwrap().own_cost = Some(own_cost);
+            });
+            outcome(&outcomes, p99).clone()
+        };
+        let bounded = with(0.03, 0.98);
+        assert_eq!(bounded.sample(), 12, "{}", bounded.sentence);
+        assert!((bounded.bias + 0.98_f64.ln()).abs() < 1e-9, "{bounded:?}");
+        assert_eq!(with(0.01, 0.98).bias, 0.0, "the gate does not fire");
+        assert_eq!(
+            with(0.03, 0.01).verdict,
+            Verdict::NotShown,
+            "nothing bounds it"
+        );
+        assert_eq!(with(0.3, 0.98).verdict, Verdict::NoClaim);
     }
 
     /// Servers that are not pinned: nobody knows how idle they were beside a load that took all of its core.

@@ -10,10 +10,12 @@ use catamaran_stats::looks::{SpentLevel, looks};
 
 use super::rule::{Contender, Question};
 use super::starts::StartSpans;
-use super::{CaseSubject, Outcome, Verdict, evaluate_starts, moved, rule};
+use super::{CaseSubject, Outcome, Runs, Verdict, bias, evaluate_starts, moved, rule};
 use crate::builtin;
-use crate::experiment::{CellServer, Experiment};
-use crate::measure::THROUGHPUT;
+use crate::experiment::{CellServer, Contrast, Experiment};
+use crate::facts::{LatencyFacts, MachineFacts};
+use crate::gate;
+use crate::measure::{Measure, THROUGHPUT};
 use crate::run::{MemoryCount, Run};
 
 /// Servers that do not differ: at most 5 % of questions may show a difference. Of the 40 of an experiment's question that
@@ -104,6 +106,76 @@ fn simulated_losses_are_no_difference() {
     }
     println!("without the bias {without}, with it {with} of 1000");
     assert!(without > 500 && with <= 50, "{without} {with}");
+}
+
+/// 1,000 simulated experiments of twelve starts on the median latency over a link of 40 ms. The lab raises that of one side
+/// by 0 to 2 %. If the servers do not differ, more than half of the experiments find a difference without the bound, and
+/// with it fewer than 5 %. If one side takes a second round trip, all of them find that.
+#[test]
+fn simulated_delays_by_the_lab_are_no_difference() {
+    let once = SpentLevel::of_one_look();
+    let measure = Measure::parse("p50").unwrap();
+    let contrast = Contrast {
+        above: vec![0],
+        below: vec![1],
+    };
+    let experiment = |seed: u64, trip_ms: f64| {
+        let mut runs = Vec::new();
+        let mut ratios = Vec::new();
+        for round in 0..12 {
+            let value = |name: &str| normal((seed, name, round as u64));
+            let raised = 1.0 + 0.01 * (1.0 + 0.5 * value("lab")).clamp(0.0, 2.0);
+            let above = delayed(
+                0,
+                round,
+                [trip_ms, raised, 1.0 + 0.002 * value("above").abs()],
+            );
+            let below = delayed(1, round, [40.0, 1.0, 1.0 + 0.002 * value("below").abs()]);
+            ratios.push(above.measures["p50"] / below.measures["p50"]);
+            runs.extend([above, below]);
+        }
+        let keyed: Runs<'_> = runs
+            .iter()
+            .map(|run| ((run.cell, run.round), run))
+            .collect();
+        let bound = bias::of_case(std::slice::from_ref(&contrast), &measure, 0..12, &keyed);
+        [0.0, bound].map(|known| rule::test(&ratios, &once, known).p <= 0.05)
+    };
+    let found = |trip_ms: f64| {
+        let all = (0..1000).map(|seed| experiment(seed, trip_ms));
+        all.fold([0, 0], |[without, with], [one, other]| {
+            [without + u32::from(one), with + u32::from(other)]
+        })
+    };
+    let (alike, apart) = (found(40.0), found(80.0));
+    println!(
+        "without and with the bound: {alike:?} of servers that do not differ, {apart:?} of others"
+    );
+    assert!(alike[0] > 500 && alike[1] <= 50, "{alike:?}");
+    assert_eq!(apart[1], 1000);
+}
+
+/// A run over a link with a round trip of so many milliseconds, a median that the lab has raised by a factor, and
+/// another factor for what the servers take. The lab took 3 % of the CPU time.
+fn delayed(cell: usize, round: usize, [trip_ms, raised, served]: [f64; 3]) -> Run {
+    let mut run = Run {
+        cell,
+        round,
+        ..Run::default()
+    };
+    let median = trip_ms * 1.004 * served;
+    run.measures.insert("p50".to_owned(), median * raised);
+    run.facts.latency_ms = Some(LatencyFacts {
+        min: Some(trip_ms),
+        ..LatencyFacts::default()
+    });
+    run.facts.machine = Some(MachineFacts {
+        own_cost: Some(0.03),
+        ..MachineFacts::default()
+    });
+    run.gates = gate::check_run(&run.facts);
+    run.gates.retain(|fired| fired.gate == "own-cost");
+    run
 }
 
 /// Each simulated span has 25 values (200 ms each) with the noise of a shared machine. If no level slows down, or

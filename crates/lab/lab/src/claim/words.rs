@@ -1,5 +1,6 @@
 //! Writes the sentence on the outcome of a case.
 
+use super::bias;
 use super::rule::RatioInterval;
 use super::{CaseEstimate, Verdict, can_only_suggest, number};
 use crate::experiment::label;
@@ -92,9 +93,13 @@ impl Words<'_> {
         if bias < BIAS_SAID {
             return String::new();
         }
+        let why = if bias::is_percentile(&self.estimate.claim.measure) {
+            "the lab's own work may have made answers of one level come later"
+        } else {
+            "one level lost more of its time than the other to what was not its servers"
+        };
         format!(
-            " The interval is wider by {} on either side: one level lost more of its time than the other to what was \
-             not its servers.",
+            " The interval is wider by {} on either side: {why}.",
             percent(bias.exp_m1())
         )
     }

@@ -101,6 +101,7 @@ impl LatencyFacts {
             mean,
             rounding,
             stddev,
+            min,
             median,
             max,
         } = next;
@@ -108,6 +109,8 @@ impl LatencyFacts {
             mean: answers.mean_of([self.mean, mean]),
             rounding: self.rounding.max(rounding),
             stddev: answers.mean([self.stddev, stddev]),
+            // One that is not known may have been shorter.
+            min: self.min.zip(min).map(|(one, other)| one.min(other)),
             median: answers.mean([self.median, median]),
             max: self.max.max(max),
         }

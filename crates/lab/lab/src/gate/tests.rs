@@ -32,6 +32,7 @@ fn quiet() -> Facts {
         latency_ms: Some(LatencyFacts {
             mean: 10.0,
             rounding: 0.001,
+            min: Some(5.1),
             median: Some(9.5),
             max: 40.0,
             stddev: None,
