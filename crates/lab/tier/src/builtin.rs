@@ -93,6 +93,17 @@ const BUILTIN: &[Builtin] = &[
         )],
     ),
     (
+        "tomcat-then",
+        include_str!("../targets/tomcat-then.toml"),
+        &[(
+            "Launcher.java",
+            concat!(
+                include_str!("../java/Tomcat.java"),
+                include_str!("../java/TomcatPages.java")
+            ),
+        )],
+    ),
+    (
         "tomcat10",
         include_str!("../targets/tomcat10.toml"),
         &[

@@ -24,6 +24,9 @@ pub struct OldSoftware {
     pub name: String,
     /// A description of the software, and the test that it belongs to.
     pub what: String,
+    /// The name of a record whose packages, sources and patches this one has, too, before its own.
+    #[serde(default)]
+    based_on: Option<String>,
     #[serde(default)]
     needs: Vec<String>,
     #[serde(default)]
@@ -105,9 +108,15 @@ pub fn all() -> &'static [OldSoftware] {
     struct Table {
         software: Vec<OldSoftware>,
     }
-    static TABLE: LazyLock<Table> =
-        LazyLock::new(|| toml::from_str(include_str!("../then.toml")).expect("a test reads it"));
-    &TABLE.software
+    static ALL: LazyLock<Vec<OldSoftware>> = LazyLock::new(|| {
+        let text = include_str!("../then.toml");
+        let table: Table = toml::from_str(text).expect("a test reads it");
+        let records = table.software.iter();
+        records
+            .map(|software| software.with_base(&table.software))
+            .collect()
+    });
+    &ALL
 }
 
 /// The software called `name`; `None` if there is none.
@@ -123,6 +132,20 @@ pub fn folder(home: &Path) -> PathBuf {
 }
 
 impl OldSoftware {
+    /// This record with what it has from the record that it is based on, which is one of `records`.
+    fn with_base(&self, records: &[Self]) -> Self {
+        let mut whole = self.clone();
+        if let Some(name) = &self.based_on {
+            let mut records = records.iter();
+            let base = records.find(|base| base.name == *name);
+            let base = base.expect("a test reads it");
+            whole.needs = [&base.needs[..], &self.needs].concat();
+            whole.source = [&base.source[..], &self.source].concat();
+            whole.patch = [&base.patch[..], &self.patch].concat();
+        }
+        whole
+    }
+
     /// Whether the folder `out` has this software, built by its current record and not by an older one.
     #[must_use]
     pub fn is_prepared(&self, out: &Path) -> bool {
@@ -162,7 +185,13 @@ impl OldSoftware {
     fn packages(&self) -> Vec<Need> {
         let of_software = self.needs.iter().map(String::as_str);
         let mut packages = Vec::new();
-        for name in BUILD_PACKAGES.into_iter().chain(of_software) {
+        // What Maven fetches is not compiled.
+        let of_build = if self.source.is_empty() {
+            &[][..]
+        } else {
+            &BUILD_PACKAGES[..]
+        };
+        for name in of_build.iter().copied().chain(of_software) {
             // Each Debian package has such a folder.
             packages.push(needs::package(name, &format!("/usr/share/doc/{name}")));
         }
@@ -202,6 +231,7 @@ impl OldSoftware {
             .current_dir(root)
             .env("OUT", out)
             .env("CFLAGS", CFLAGS)
+            .env("COPY_JAR", COPY_JAR)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -402,6 +432,9 @@ const STAMP: &str = "prepared";
 const BUILD_PACKAGES: [&str; 3] = ["gcc", "make", "git"];
 /// The C standard at the time of the software. In it, a global variable may be defined in several files (`-fcommon`).
 const CFLAGS: &str = "-O2 -w -std=gnu89 -fcommon";
+/// The beginning of a command that has Maven copy a jar; `=GROUP:ARTIFACT:VERSION` follows directly.
+const COPY_JAR: &str =
+    "mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:2.8:copy -Dartifact";
 const BUILD_SECONDS: &str = "1800";
 const ARCHIVES: [&str; 5] = [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz"];
 const LAST_LINES: usize = 20;

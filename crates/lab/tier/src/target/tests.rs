@@ -8,7 +8,7 @@ fn faults(text: &str) -> String {
 }
 
 fn rendered(target: &Target, set: &[(&str, &str)]) -> Result<Server, Report> {
-    let mut names = vec!["catamaran", "jars", "clients", "memcached_clients"];
+    let mut names = vec!["catamaran", "jars", "clients", "memcached_clients", "jdk"];
     names.extend(then::all().iter().map(|software| software.name.as_str()));
     with_programs(target, set, &names)
 }
@@ -85,6 +85,17 @@ fn servers_of_then_refuse_what_their_release_cannot() {
         "{}",
         conf(&server)
     );
+    let worker = [
+        ("release", "2.2.21-worker"),
+        ("threads_per_child", "32"),
+        ("max_workers", "4096"),
+        ("backend", "ajp://127.0.0.1:1"),
+    ];
+    let server = rendered(&target, &worker).unwrap();
+    for line in ["ServerLimit 128\n", "JkMount /* app\n"] {
+        assert!(conf(&server).contains(line), "{}", conf(&server));
+    }
+    assert!(server.command[2].contains("-DFOREGROUND"), "{server:?}");
     let old = [
         ("release", "2.0.63"),
         ("module", "mod_proxy_ajp"),

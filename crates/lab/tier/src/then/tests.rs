@@ -34,6 +34,33 @@ fn each_record_says_what_building_it_takes() {
     }
 }
 
+#[test]
+fn a_record_has_what_it_is_based_on() {
+    let worker = find("httpd-2.2.21-worker").unwrap();
+    let base = find("httpd-2.2.21").unwrap();
+    assert_eq!(worker.patch.len(), base.patch.len());
+    let trees = |software: &OldSoftware| -> Vec<String> {
+        let sources = software.source.iter();
+        sources.map(|source| source.tree.clone()).collect()
+    };
+    let (of_worker, of_base) = (trees(worker), trees(base));
+    assert_eq!(of_worker[..of_base.len()], of_base);
+    assert_eq!(of_worker.len(), of_base.len() + 1);
+    // A change of the base is one of the record: what was built before counts no more.
+    assert!(worker.stamp().contains(&of_base[0]));
+}
+
+/// Jars need no compiler.
+#[test]
+fn what_maven_fetches_needs_maven_alone() {
+    let packages = find("tomcat-7.0.23").unwrap().packages();
+    let names: Vec<_> = packages
+        .iter()
+        .filter_map(|need| need.package.as_deref())
+        .collect();
+    assert_eq!(names, ["maven"]);
+}
+
 /// Software of one source: a tree with the file `text`, which says `text`.
 fn sample(tree: &str) -> OldSoftware {
     let source = Source {
@@ -51,6 +78,7 @@ fn sample(tree: &str) -> OldSoftware {
     OldSoftware {
         name: "sample-1.0".to_owned(),
         what: "a sample".to_owned(),
+        based_on: None,
         needs: Vec::new(),
         source: vec![source],
         patch: vec![patch],
