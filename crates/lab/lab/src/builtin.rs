@@ -164,6 +164,7 @@ mod tests {
                 "{name}: {planned}"
             );
             assert!(own.cells.len() <= 24, "{name}: {} cells", own.cells.len());
+            assert!(own.layout.is_some(), "{name} has no layout");
             let reach = crate::claim::reach(&own);
             assert!(
                 reach.starts >= 6 && !reach.is_exploratory(),

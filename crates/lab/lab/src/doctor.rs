@@ -53,7 +53,8 @@ pub fn refusal(experiment: &Experiment) -> Result<Option<GateFinding>, Report> {
 }
 
 /// Paths of programs that servers need and no package has: this binary, the folders of jars that
-/// Maven fetches, those of prepared software, and modules of servers by name.
+/// Maven fetches, those of prepared software, the JDK of old servers ([`JDK`], Debian's if `modules` has no other), and
+/// modules of servers by name.
 #[must_use]
 pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
     let mut programs = Programs::new();
@@ -67,6 +68,7 @@ pub fn programs(catamaran: &Path, modules: &[(String, PathBuf)]) -> Programs {
             programs.insert(software.name.clone(), folder.join(&software.name));
         }
     }
+    programs.insert(JDK.to_owned(), PathBuf::from(DEBIAN_JDK));
     programs.extend(modules.iter().cloned());
     programs.insert("catamaran".to_owned(), catamaran.to_owned());
     programs
@@ -295,6 +297,16 @@ pub(crate) fn old_software_of(
     for software in then::all() {
         programs.insert(software.name.clone(), PathBuf::from(&software.name));
     }
+    programs.insert(JDK.to_owned(), PathBuf::from(DEBIAN_JDK));
+    for name in [
+        "catamaran",
+        "jars",
+        "clients",
+        "memcached_clients",
+        "nginx_ajp",
+    ] {
+        programs.insert(name.to_owned(), PathBuf::from("/"));
+    }
     let mut of_cell = experiment.clone();
     of_cell.cells = vec![cell.clone()];
     let needed = needs_of_servers(&of_cell, &programs)?;
@@ -316,6 +328,12 @@ fn needs_of_server(server: &PreparedServer, programs: &Programs) -> Result<Vec<N
     };
     Ok(target.render(settings, &place)?.needs)
 }
+
+/// The name of the JDK that servers of published tests run on: the folder that has `bin/java`.
+pub const JDK: &str = "jdk";
+
+/// The folder of Debian's JDK, as targets of old servers name it, too.
+const DEBIAN_JDK: &str = "/usr";
 
 /// Open files besides connections: listeners, logs, libraries, and those of a language's runtime.
 const SPARE_FILES: u64 = 200;

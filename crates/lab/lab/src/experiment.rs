@@ -168,6 +168,8 @@ pub struct Experiment {
     pub modules: Vec<String>,
     /// All modules that levels of the file need, software of published tests included.
     pub known_modules: Vec<String>,
+    /// Whether servers of published tests run on a JDK that the user has named.
+    pub has_own_jdk: bool,
     /// Whether two builds of our own program are a factor: see [`Experiment::against`].
     pub is_against: bool,
     /// Whether system calls are also timed, and counted for each process by itself.

@@ -98,6 +98,7 @@ impl Store {
             words.push(format!("{DECIDED}{rounds}"));
         }
         for (word, is_set) in [
+            (OWN_JDK, experiment.has_own_jdk),
             (AGAINST, experiment.is_against),
             (STRACE, experiment.is_traced),
             (NO_BPF, experiment.is_without_bpf),
@@ -282,6 +283,7 @@ fn read_experiment(path: &Path, text: &str, form: &str) -> Result<Experiment, St
     if has(AGAINST) {
         experiment = experiment.against();
     }
+    experiment.has_own_jdk = has(OWN_JDK);
     experiment.is_traced = has(STRACE);
     experiment.is_without_bpf = has(NO_BPF);
     // In older results these numbers are those of the experiment's file.
@@ -416,6 +418,7 @@ const RESULT: &str = "result.json";
 const NOTE: &str = "note.md";
 const QUICK: &str = "quick";
 const DUEL: &str = "duel";
+const OWN_JDK: &str = "jdk";
 const AGAINST: &str = "against";
 const STRACE: &str = "strace";
 const NO_BPF: &str = "no-bpf";

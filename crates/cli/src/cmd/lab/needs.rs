@@ -27,6 +27,27 @@ pub(super) fn names(modules: &[(String, PathBuf)]) -> Vec<String> {
     modules.iter().map(|(name, _)| name.clone()).collect()
 }
 
+/// Modules with the JDK of `--jdk`, if there is one: all programs that the user has named.
+pub(super) fn with_jdk(
+    modules: &[(String, PathBuf)],
+    jdk: Option<&PathBuf>,
+) -> Vec<(String, PathBuf)> {
+    let mut given = modules.to_vec();
+    given.extend(jdk.map(|folder| (doctor::JDK.to_owned(), folder.clone())));
+    given
+}
+
+/// Parses the value of `--jdk`: a folder with `bin/java` and `bin/javac`, as an absolute path.
+pub(super) fn jdk(text: &str) -> Result<PathBuf, String> {
+    let folder = std::fs::canonicalize(text).map_err(|error| error.to_string())?;
+    for program in ["bin/java", "bin/javac"] {
+        if !folder.join(program).exists() {
+            return Err(format!("it has no {program}"));
+        }
+    }
+    Ok(folder)
+}
+
 /// Parses the value of `--module`.
 pub(super) fn module(text: &str) -> Result<(String, PathBuf), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());

@@ -75,6 +75,11 @@ pub(super) struct LabRunArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = needs::module)]
     module: Vec<(String, PathBuf)>,
 
+    /// The JDK for servers of published tests, whose versions want an older one: a folder with bin/java [default:
+    /// Debian's]
+    #[arg(long, value_name = "DIR", value_parser = needs::jdk)]
+    jdk: Option<PathBuf>,
+
     /// Install missing packages, and fetch containers with Maven
     #[arg(long)]
     install: bool,
@@ -100,7 +105,7 @@ pub(super) fn run(args: &LabRunArgs) -> Result<ExitCode, Failure> {
     let driver = Driver {
         catamaran: super::own_path()?,
         against: args.against.clone(),
-        programs: needs::programs(&args.module)?,
+        programs: needs::programs(&needs::with_jdk(&args.module, args.jdk.as_ref()))?,
         space: format!("catamaran-lab.{}", std::process::id()),
         stop: Arc::clone(&stop),
     };
@@ -169,6 +174,7 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
         experiment.seed = new_seed();
         writeln!(io::stderr(), "a duel, with the seed {}", experiment.seed)?;
     }
+    experiment.has_own_jdk = args.jdk.is_some();
     experiment.is_traced = args.strace;
     experiment.is_without_bpf = args.no_bpf;
     if let Some(rounds) = args.rounds {
@@ -181,7 +187,7 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
             experiment.name
         )));
     }
-    needs::check(&experiment, &args.module, args.install)?;
+    check(&experiment, args)?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
@@ -196,6 +202,12 @@ fn begin(args: &LabRunArgs) -> Result<(Store, Experiment, ResumedResult), Failur
     }
     let store = Store::create(&directory, &experiment, &host).map_err(fault)?;
     Ok((store, experiment, ResumedResult::default()))
+}
+
+/// Checks what must exist before anything is started.
+fn check(experiment: &Experiment, args: &LabRunArgs) -> Result<(), Failure> {
+    let given = needs::with_jdk(&args.module, args.jdk.as_ref());
+    needs::check(experiment, &given, args.install)
 }
 
 /// The directory of a result that begins at `now`, in seconds since 1970.
@@ -235,7 +247,7 @@ fn resume(
         experiment.rounds = rounds;
         store.keep_form(&experiment).map_err(fault)?;
     }
-    needs::check(&experiment, &args.module, args.install)?;
+    check(&experiment, args)?;
     let resumed = ResumedResult {
         runs: stored.runs,
         capacity: stored.capacity,
@@ -257,6 +269,11 @@ fn obstacle(experiment: &Experiment, host: &Host, args: &LabRunArgs) -> Option<S
     }
     if experiment.is_against && args.against.is_none() {
         return Some("compares two binaries: name the older one again with --against".to_owned());
+    }
+    match (experiment.has_own_jdk, &args.jdk) {
+        (true, None) => return Some("was made with --jdk: name the same JDK again".to_owned()),
+        (false, Some(_)) => return Some("was made without --jdk: go on without it".to_owned()),
+        (true, Some(_)) | (false, None) => {}
     }
     let is_given = |name: &String| args.module.iter().any(|(given, _)| given == name);
     let mut modules = experiment.modules.iter();

@@ -39,6 +39,10 @@ pub(super) struct LabUpArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = needs::module)]
     module: Vec<(String, PathBuf)>,
 
+    /// The JDK for servers of published tests: a folder with bin/java [default: Debian's]
+    #[arg(long, value_name = "DIR", value_parser = needs::jdk)]
+    jdk: Option<PathBuf>,
+
     /// Install missing packages, and fetch containers with Maven
     #[arg(long)]
     install: bool,
@@ -61,10 +65,11 @@ pub(super) fn run(args: &LabUpArgs) -> Result<ExitCode, Failure> {
         .choose(&args.cell)
         .map_err(|fault| Failure::Usage(format!("--cell: {fault}")))?;
     let experiment = whole.only(cell);
-    needs::check(&experiment, &args.module, args.install)?;
+    let given = needs::with_jdk(&args.module, args.jdk.as_ref());
+    needs::check(&experiment, &given, args.install)?;
     look::show(LookSubject {
         experiment: &experiment,
-        programs: needs::programs(&args.module)?,
+        programs: needs::programs(&given)?,
         is_shared: false,
         is_driven: args.load,
         time: args.time,

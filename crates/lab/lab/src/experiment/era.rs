@@ -200,6 +200,28 @@ keep_alive = false
         assert_eq!(names(&both), ["004-on (then)", "004-off"]);
     }
 
+    /// A module that today's server needs and the old one has.
+    #[test]
+    fn a_module_may_be_needed_at_one_era_alone() {
+        let text = FILE.replace(
+            "[module]\n",
+            "[module]\nkeeping = { era = \"now\", keep = \"on\" }\n",
+        );
+        let form = |modules: &[&str]| Form {
+            modules: modules.iter().map(|name| (*name).to_owned()).collect(),
+            eras: Eras::Both,
+            ..Form::default()
+        };
+        let cells = |modules: &[&str]| -> Vec<String> {
+            let read = Experiment::read("eras.toml", &text, form(modules)).unwrap();
+            read.cells.iter().map(crate::experiment::label).collect()
+        };
+        let without = cells(&[]);
+        assert_eq!(without.len(), 3, "{without:?}");
+        assert!(!without.contains(&"era=now keep=on".to_owned()));
+        assert_eq!(cells(&["keeping"]).len(), 4);
+    }
+
     #[test]
     fn eras_are_kept_apart() {
         for (from, to, expected) in [

@@ -177,8 +177,14 @@ mod tests {
                 "there = \"\"\nlimit = \"throughput\"",
                 "limit = throughput: it is `cpu`, or `cpu.SERVER` of this file",
             ),
-            ("there = \"\"\nlimit = \"cpu.nginx\"", "limit = cpu.nginx: it is"),
-            ("there = \"\"\nlimit = []", "`limit` names a measure of CPU time"),
+            (
+                "there = \"\"\nlimit = \"cpu.nginx\"",
+                "limit = cpu.nginx: it is",
+            ),
+            (
+                "there = \"\"\nlimit = []",
+                "`limit` names a measure of CPU time",
+            ),
             (
                 "there = \"\"\nlimit = \"cpu.httpd\"",
                 "cpu was not the limit by [layout]: it is cpu.httpd",

@@ -118,7 +118,7 @@ impl FileReader<'_> {
                 return None;
             }
         };
-        let name = match keys.cell.get(ERA) {
+        let run_name = match keys.cell.get(ERA) {
             // The same text may be repeated with the software of both eras.
             Some(era) if era.to_string() == THEN => format!("{name} ({THEN})"),
             _ => name,
@@ -130,7 +130,7 @@ impl FileReader<'_> {
             requests = QUICK_REQUESTS;
         }
         Some(OriginalRun {
-            name,
+            name: run_name,
             text,
             cell: keys.cell.clone(),
             clients: keys.clients,

@@ -15,8 +15,8 @@ use super::file::{
 };
 use super::template::Addresses;
 use super::{
-    CountPlan, Experiment, Factor, Form, Level, Levels, MARGIN, OriginalRun, ROUNDS_MAX,
-    ROUNDS_MIN, cells, era, lines,
+    CountPlan, Experiment, Factor, Form, Level, Levels, MARGIN, OriginalRun, PublishedRun,
+    ROUNDS_MAX, ROUNDS_MIN, cells, era, lines,
 };
 use crate::gate::run_gates;
 use crate::measure::{BYTES, MEMORY, Measure, SYSCALLS, UPSTREAM};
@@ -51,6 +51,13 @@ fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
     file.screen.as_ref()?.get_ref().then.run.rounds
 }
 
+/// All combinations of levels without the exceptions of the file and without those that are `left_out`.
+fn combinations(file: &ExperimentFile, factors: &[Factor], left_out: Vec<Levels>) -> Vec<Levels> {
+    let exceptions = file.except.iter().flat_map(|except| except.get_ref().all());
+    let exceptions: Vec<Levels> = exceptions.chain(left_out).collect();
+    cells::combine(factors, &exceptions)
+}
+
 impl FileReader<'_> {
     /// Makes the experiment of a file in the form `form`; faults are added to the report.
     fn experiment(&mut self, mut file: ExperimentFile, form: Form) -> Experiment {
@@ -63,10 +70,10 @@ impl FileReader<'_> {
         self.check_levels(&file, &all_factors);
         self.check_eras(&file);
         let is_reduced = self.reduce(&mut file, is_quick);
-        let has_all_levels = self.leave_out(&mut file, &modules) && !is_reduced;
+        let left_out = self.leave_out(&mut file, &modules);
+        let has_all_levels = left_out.is_empty() && !is_reduced;
         let factors = factors(&file.factor);
-        let exceptions = file.except.iter().flat_map(|except| except.get_ref().all());
-        let combinations = cells::combine(&factors, &exceptions.collect::<Vec<_>>());
+        let combinations = combinations(&file, &factors, left_out);
         let (cells, screen) = self.screen(&file, combinations, is_quick);
         let control = cells.iter().position(|cell| cell == file.control.get_ref());
         if control.is_none() && !is_reduced {
@@ -76,10 +83,7 @@ impl FileReader<'_> {
         let claims = self.claims(&file, &factors, &cells, has_all_levels);
         let measure = self.count_plan(&file);
         let layout = self.layout(&file);
-        let mut published = Vec::new();
-        for entry in &file.published {
-            published.extend(self.published(entry, &all_factors, &cells));
-        }
+        let published = self.all_published(&file, &all_factors, &cells);
         let original_runs = self.original_runs(&file.as_published, is_quick);
         self.check_run(&file, &cells);
         self.check_names(&file, &factors);
@@ -113,6 +117,7 @@ impl FileReader<'_> {
             is_duel: file.form == FileForm::Duel,
             modules,
             known_modules: file.module.into_keys().collect(),
+            has_own_jdk: false,
             is_against: false,
             is_traced: false,
             is_without_bpf: false,
@@ -126,6 +131,20 @@ impl FileReader<'_> {
             self.fault(&file.server[number], format!("gate lines: {what}"));
         }
         experiment
+    }
+
+    /// The figures of all `[[published]]` tables.
+    fn all_published(
+        &mut self,
+        file: &ExperimentFile,
+        factors: &[Factor],
+        cells: &[Levels],
+    ) -> Vec<PublishedRun> {
+        let mut published = Vec::new();
+        for entry in &file.published {
+            published.extend(self.published(entry, factors, cells));
+        }
+        published
     }
 
     /// Replaces values by those of `[duel]`, `[quick]` or the screen, if the file's form has them. Returns whether
@@ -194,30 +213,33 @@ impl FileReader<'_> {
         }
     }
 
-    /// Removes levels that need modules which are not in `modules`, with the published runs that would be repeated at
-    /// these levels; returns whether no level was removed. A name in `modules` that the file does not know is a fault.
-    fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> bool {
+    /// Removes a level that needs a module which is not in `modules`, and the published runs that would be repeated
+    /// there; returns all levels whose cells are left out in this way. If several levels together need the module, each
+    /// of them stays in other cells. A name in `modules` that the file does not know is a fault.
+    fn leave_out(&mut self, file: &mut ExperimentFile, modules: &[String]) -> Vec<Levels> {
         if let Some(name) = modules.iter().find(|name| !file.module.contains_key(*name)) {
             let known: Vec<&str> = file.module.keys().map(String::as_str).collect();
             let known = known.join(", ");
             let what = format!("no module `{name}` has levels in it; there are: {known}");
             self.report.push(Finding::absence(what));
         }
-        let mut has_all_modules = true;
+        let mut left_out = Vec::new();
         for (name, needing) in &file.module {
             if modules.contains(name) {
                 continue;
             }
-            has_all_modules = false;
-            for (factor, level) in needing.get_ref() {
-                if let Some(levels) = file.factor.get_mut(factor) {
-                    levels.get_mut().retain(|other| other != level);
+            left_out.push(needing.get_ref().clone());
+            if needing.get_ref().len() == 1 {
+                for (factor, level) in needing.get_ref() {
+                    if let Some(levels) = file.factor.get_mut(factor) {
+                        levels.get_mut().retain(|other| other != level);
+                    }
                 }
             }
             file.as_published
                 .retain(|run| !cells::matches(&run.get_ref().cell, needing.get_ref()));
         }
-        has_all_modules
+        left_out
     }
 
     /// Checks that each level that is named anywhere in the file is one of its factor's levels.
