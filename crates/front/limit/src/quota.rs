@@ -74,6 +74,14 @@ impl Quota {
         }
     }
 
+    /// By how much one request that passes moves the state of its key on.
+    pub(crate) fn cost(self) -> u64 {
+        match self {
+            Self::Rate { interval, .. } => interval,
+            Self::InFlight(_) => 1,
+        }
+    }
+
     /// The debt of a key as a part of its burst; 0 is no debt, 1 a burst that is used up. Any request in flight counts
     /// as more than that: if it were forgotten, more requests would run than the limit allows.
     pub(crate) fn owed(self, state: u64, now: u64) -> f32 {

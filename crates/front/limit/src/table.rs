@@ -131,6 +131,12 @@ impl Table {
         self.change(limit, key, |state| state.saturating_sub(1));
     }
 
+    /// Gives back the charge of one request, because it was none of those that the limit is against: for a rate the time
+    /// that it cost, for requests in flight the place.
+    pub fn refund(&self, limit: u16, key: u64, quota: Quota) {
+        self.change(limit, key, |state| state.saturating_sub(quota.cost()));
+    }
+
     /// Forgets the debt of a key to a limit. Returns whether the key was known.
     pub fn forget(&self, limit: u16, key: u64) -> bool {
         self.change(limit, key, |_| 0)

@@ -54,6 +54,27 @@ fn all_limits_are_asked_before_any_is_charged() {
 }
 
 #[test]
+fn a_refund_takes_back_one_request_and_no_more() {
+    let table = Table::new(1 << 16, (1, 2));
+    let quotas = [each_second(2)];
+    let one = [ask(&table, 0, 1)];
+    let take = |now| table.take(&one, &quotas, now).passes();
+    let refund = || table.refund(0, one[0].key, quotas[0]);
+    refund();
+    assert_eq!([take(0), take(0), take(0)], [true, true, false]);
+    refund();
+    assert_eq!([take(0), take(0)], [true, false]);
+    // A refund of what time has paid already grants nothing.
+    refund();
+    refund();
+    refund();
+    assert_eq!(
+        [take(SECOND), take(SECOND), take(SECOND)],
+        [true, true, false]
+    );
+}
+
+#[test]
 fn what_is_given_back_can_be_taken_again() {
     let table = Table::new(1 << 16, (1, 2));
     let quotas = [Quota::InFlight(2)];
