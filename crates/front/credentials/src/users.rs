@@ -88,6 +88,12 @@ impl Users {
         &self.warnings
     }
 
+    /// Whether the file has this user.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// The hash for who claims to be the user `name`, which is compared byte by byte.
     #[must_use]
     pub fn candidate(&self, name: &str) -> Candidate {
@@ -134,9 +140,10 @@ impl Candidate {
         (hash.is_of(password.as_bytes()) & is_user).into()
     }
 
-    /// What tells this hash from all others.
+    /// What tells the hash of a user from all others. A hash in place of one tells nothing: another line of the file may
+    /// have that of a user who was removed.
     pub(crate) fn fingerprint(&self) -> [u8; FINGERPRINT_LEN] {
-        let hash = self.hash.as_ref();
+        let hash = self.hash.as_ref().filter(|_| self.is_user);
         hash.map_or([0; FINGERPRINT_LEN], |hash| hash.fingerprint())
     }
 }

@@ -48,6 +48,9 @@ fn a_key_depends_on_secret_user_password_and_hash() {
     // So is the text of a cost, which decides as much as the digest.
     let costlier = users(&bcrypt.replace("$04$", "$05$"));
     assert_ne!(keys[0], mac.key(&ann, &costlier.candidate("ann")));
+    // A user who was removed is not remembered, although the hash for nobody has the same text.
+    let without_ann = Users::parse(format!("bob:{bcrypt}\n").as_bytes()).unwrap();
+    assert_ne!(keys[0], mac.key(&ann, &without_ann.candidate("ann")));
     assert!(!format!("{mac:?}").contains('1'));
 }
 
