@@ -1,18 +1,22 @@
 //! A certificate with its key, read from PEM and checked.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
+use x509_parser::time::ASN1Time;
 
 use crate::facts::fingerprint;
 use crate::fault::{Fault, Part, PemFile};
@@ -33,12 +37,54 @@ pub struct CertificateFacts {
     pub names: Vec<String>,
     /// The distinguished name of the certificate's issuer.
     pub issuer: String,
+    /// The beginning of the certificate's validity.
+    pub not_before: SystemTime,
     /// The end of the certificate's validity.
     pub not_after: SystemTime,
     /// The SHA-256 of the certificate's DER, in lower-case hexadecimal.
     pub sha256: String,
     /// The type of the key: `"RSA"`, `"ECDSA"` or `"Ed25519"`.
     pub key_type: &'static str,
+    /// The file of the certificate.
+    pub chain_file: PathBuf,
+    /// The file of the certificate's key.
+    pub key_file: PathBuf,
+}
+
+impl Identity {
+    /// Reads a certificate that was issued to this program, and its key, and checks them as of the time `now`.
+    ///
+    /// # Errors
+    /// All faults found.
+    pub fn issued(chain: &PemFile, key: &PemFile, now: SystemTime) -> Result<Self, Vec<Fault>> {
+        // Warnings are about what an operator put there.
+        read(0, chain, key, &crate::provider(), now, &mut Vec::new())
+    }
+
+    /// Identifies the certificate to its authority; `None`: it does not name its authority's key.
+    #[must_use]
+    pub fn renewal_id(&self) -> Option<RenewalId> {
+        let der = self.certified.cert.first()?;
+        let (_, leaf) = X509Certificate::from_der(der).ok()?;
+        let mut extensions = leaf.iter_extensions();
+        let key = extensions.find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(authority) => authority.key_identifier.as_ref(),
+            _ => None,
+        })?;
+        Some(RenewalId {
+            authority_key: URL_SAFE_NO_PAD.encode(key.0),
+            serial: URL_SAFE_NO_PAD.encode(leaf.raw_serial()),
+        })
+    }
+}
+
+/// Identifies a certificate in questions about its renewal (RFC 9773, section 4.1). Both are base64url.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewalId {
+    /// The identifier of the key with which the authority signed the certificate.
+    pub authority_key: String,
+    /// The certificate's serial number.
+    pub serial: String,
 }
 
 /// Reads a certificate and its key, and checks them as of the time `now`. Adds warnings to `warnings`.
@@ -73,7 +119,11 @@ pub(crate) fn read(
     let Some(signing_key) = signing_key.filter(|_| faults.is_empty()) else {
         return Err(faults);
     };
-    let facts = facts(&leaf, &certificates[0], key_type(&*signing_key));
+    let facts = CertificateFacts {
+        chain_file: chain.path.clone(),
+        key_file: key.path.clone(),
+        ..facts(&leaf, &certificates[0], key_type(&*signing_key))
+    };
     warn_of_leaf(
         &leaf,
         &certificates,
@@ -340,14 +390,21 @@ fn days(duration: Duration) -> u64 {
     duration.as_secs() / (24 * 60 * 60)
 }
 
+/// What the certificate itself states; its files are added by the caller.
 fn facts(leaf: &X509Certificate<'_>, der: &[u8], key_type: &'static str) -> CertificateFacts {
-    let not_after = leaf.validity().not_after.timestamp();
+    let moment = |time: ASN1Time| {
+        let seconds = u64::try_from(time.timestamp()).unwrap_or(0);
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    };
     CertificateFacts {
         names: names(leaf),
         issuer: leaf.issuer().to_string(),
-        not_after: UNIX_EPOCH + Duration::from_secs(u64::try_from(not_after).unwrap_or(0)),
+        not_before: moment(leaf.validity().not_before),
+        not_after: moment(leaf.validity().not_after),
         sha256: fingerprint(der),
         key_type,
+        chain_file: PathBuf::new(),
+        key_file: PathBuf::new(),
     }
 }
 

@@ -24,13 +24,13 @@ use std::sync::Arc;
 pub use client::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings, server_verifier};
 pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};
-pub use identity::{CertificateFacts, Identity};
+pub use identity::{CertificateFacts, Identity, RenewalId};
 pub use key_log::KeyLog;
 pub use record::{Connection, RecordInput, TlsError, looks_like_tls};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 pub use server::{
-    BuiltProfile, CertificateFiles, ClientCertificate, Profile, ProfileFiles, ProfileSettings,
-    Protocols,
+    BuiltProfile, CertificateFiles, ClientCertificate, IssuedCertificates, Profile, ProfileFiles,
+    ProfileSettings, Protocols,
 };
 pub use tickets::{TICKET_KEYS_LEN, TicketKeys};
 

@@ -1,10 +1,11 @@
 //! Chooses the certificate for a client by the name that it asks for.
 //!
 //! An exact name wins, then a wildcard of one label, then the default. Of several key types the
-//! first that the client can verify is taken, elliptic curves before RSA.
+//! first that the client can verify is taken, elliptic curves before RSA. A name whose first
+//! certificate is awaited gets none, not even the default.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rustls::SignatureAlgorithm;
@@ -13,11 +14,16 @@ use rustls::sign::CertifiedKey;
 
 use crate::fault::{Fault, Part};
 use crate::identity::Identity;
+use crate::server::IssuedCertificates;
 
 thread_local! {
     /// The name in the ClientHello that this thread processed last. rustls calls the resolver
     /// while it processes a record, and reports the name nowhere else.
     static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+
+    /// Whether the ClientHello that this thread processed last was refused because its certificate is
+    /// awaited.
+    static IS_AWAITED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The name that a client asked for in the ClientHello just processed on this thread.
@@ -25,17 +31,26 @@ pub(crate) fn take_asked() -> Option<Box<str>> {
     ASKED.take()
 }
 
+/// Whether the client whose ClientHello was just processed on this thread got no certificate because the
+/// first one of its name is awaited.
+pub(crate) fn is_awaited() -> bool {
+    IS_AWAITED.get()
+}
+
 /// The certificates of one name: one of each key type, elliptic curves first.
 type Keys = Vec<Arc<CertifiedKey>>;
 
 /// All certificates of a profile, by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     exact: HashMap<Box<str>, Keys>,
     /// The certificates of wildcard names, by the part after `*.`.
     wildcard: HashMap<Box<str>, Keys>,
+    /// The certificate for other names and for none; empty if no certificate comes from a file.
     default: Keys,
     strict: bool,
+    /// The names whose first certificate is awaited.
+    awaited: HashSet<Box<str>>,
 }
 
 impl Names {
@@ -66,8 +81,33 @@ impl Names {
         if !faults.is_empty() {
             return Err(faults);
         }
-        names.set_default(identities, default.unwrap_or(0));
+        if let Some(default) = identities.get(default.unwrap_or(0)) {
+            names.set_default(identities, default);
+        }
         Ok(names)
+    }
+
+    /// These names with certificates that were issued to this program. For a name that has a certificate
+    /// already, that one stays; none becomes the default.
+    pub(crate) fn with_issued(&self, issued: &IssuedCertificates) -> Self {
+        let mut names = self.clone();
+        for identity in &issued.identities {
+            for name in &identity.facts.names {
+                if self.keys(name).is_none() {
+                    add(names.keys_of(name), &identity.certified);
+                }
+            }
+        }
+        names.awaited = issued.awaited.iter().map(|name| (**name).into()).collect();
+        names
+    }
+
+    /// The keys of exactly this name, which may be a wildcard.
+    fn keys(&self, name: &str) -> Option<&Keys> {
+        match name.strip_prefix("*.") {
+            Some(parent) => self.wildcard.get(parent),
+            None => self.exact.get(name),
+        }
     }
 
     /// The keys for a name, which may be a wildcard.
@@ -78,9 +118,8 @@ impl Names {
         }
     }
 
-    /// Makes the certificate at this index the default, with those of other key types that share a name with it.
-    fn set_default(&mut self, identities: &[Identity], index: usize) {
-        let default = &identities[index];
+    /// Makes this certificate the default, with those of other key types that share a name with it.
+    fn set_default(&mut self, identities: &[Identity], default: &Identity) {
         add(&mut self.default, &default.certified);
         for identity in identities {
             let mut names = identity.facts.names.iter();
@@ -92,7 +131,23 @@ impl Names {
 
     /// Whether a certificate is for `host`, or the default certificate is used for all names.
     pub(crate) fn serves(&self, host: &str) -> bool {
-        !self.strict || self.find(host).is_some()
+        self.find(host)
+            .or_else(|| self.default_keys(Some(host)))
+            .is_some()
+    }
+
+    /// The default for a client that asked for this name, or for none, and found no certificate of it.
+    fn default_keys(&self, asked: Option<&str>) -> Option<&Keys> {
+        let is_awaited = asked.is_some_and(|name| self.awaited.contains(name));
+        let has_default = !self.strict && !self.default.is_empty() && !is_awaited;
+        has_default.then_some(&self.default)
+    }
+
+    /// Whether a client that got no certificate would get one later: its name's is awaited, or every
+    /// name's.
+    fn awaits(&self, asked: Option<&str>) -> bool {
+        let has_none = self.exact.is_empty() && self.wildcard.is_empty();
+        has_none || asked.is_some_and(|name| self.awaited.contains(name))
     }
 
     fn find(&self, host: &str) -> Option<&Keys> {
@@ -127,13 +182,13 @@ impl ResolvesServerCert for Names {
     /// Chooses the certificate, and leaves the name that the client asked for to [`take_asked`].
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let asked = hello.server_name().map(str::to_ascii_lowercase);
-        let named_keys = asked.as_deref().and_then(|name| self.find(name));
+        let name = asked.as_deref();
+        let keys = name
+            .and_then(|name| self.find(name))
+            .or_else(|| self.default_keys(name));
+        IS_AWAITED.set(keys.is_none() && self.awaits(name));
         ASKED.set(asked.map(String::into_boxed_str));
-        let keys = match named_keys {
-            Some(keys) => keys,
-            None if self.strict => return None,
-            None => &self.default,
-        };
+        let keys = keys?;
         let schemes = hello.signature_schemes();
         let verifiable = keys
             .iter()

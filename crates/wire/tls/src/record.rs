@@ -74,6 +74,7 @@ impl TlsError {
                 }
                 _ => "tls-client-cert-untrusted",
             },
+            Error::General(text) if text == NO_CERTIFICATE_YET => "tls-no-certificate-yet",
             error if is_of_unknown_name(error) => "tls-unknown-name",
             _ => "tls-handshake",
         }
@@ -173,6 +174,13 @@ impl Connection {
         {
             self.asked = Some(asked);
         }
+        let received = received.map_err(|error| {
+            if is_of_unknown_name(&error.0) && names::is_awaited() {
+                TlsError(Error::General(NO_CERTIFICATE_YET.to_owned()))
+            } else {
+                error
+            }
+        });
         self.failed = received.as_ref().err().map(|error| error.0.clone());
         received
     }
@@ -446,3 +454,6 @@ fn unexpected() -> TlsError {
 
 /// The text of rustls' error when the resolver has no certificate.
 const NO_CERTIFICATE: &str = "no server certificate chain resolved";
+
+/// The text that stands for it if the first certificate of the name is awaited.
+const NO_CERTIFICATE_YET: &str = "no certificate was issued for this name yet";

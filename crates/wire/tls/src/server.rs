@@ -20,7 +20,7 @@ use x509_parser::x509::X509Name;
 use crate::clock::SystemClock;
 use crate::facts::Version;
 use crate::fault::{Fault, Part, PemFile, in_words};
-use crate::identity::{self, CertificateFacts};
+use crate::identity::{self, CertificateFacts, Identity};
 use crate::key_log::KeyLog;
 use crate::names::Names;
 use crate::pinned::PinnedVerifier;
@@ -96,11 +96,29 @@ pub struct CertificateFiles {
     pub default: bool,
 }
 
-/// The files of a profile.
+/// The certificates of a profile that are issued to this program while it runs. None of them is the default.
+#[derive(Clone, Debug, Default)]
+pub struct IssuedCertificates {
+    /// The certificates that were issued so far.
+    pub identities: Vec<Identity>,
+    /// The names, in lower case, whose first certificate is awaited. A client that asks for one of them is
+    /// refused, unless another certificate is for that name, too.
+    pub awaited: Vec<String>,
+}
+
+impl IssuedCertificates {
+    fn are_none(&self) -> bool {
+        self.identities.is_empty() && self.awaited.is_empty()
+    }
+}
+
+/// The files of a profile, and the certificates that it has besides.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileFiles {
-    /// The certificates of the profile, at least one.
+    /// The certificates of the profile, at least one if none is issued.
     pub certificates: Vec<CertificateFiles>,
+    /// The certificates that are issued to this program.
+    pub issued: IssuedCertificates,
     /// The authorities that may issue certificates of clients; `None`: there is no such file.
     pub client_ca: Option<PemFile>,
     /// The list of revoked client certificates; `None`: there is no such file.
@@ -114,7 +132,12 @@ pub struct Profile {
     /// differ in them.
     configs: [Arc<ServerConfig>; 3],
     names: Arc<Names>,
+    /// The names of the certificates that come from files.
+    names_of_files: Names,
+    /// Facts of those certificates, and then of issued ones.
     certificates: Vec<CertificateFacts>,
+    /// How many certificates come from files.
+    of_files: usize,
     client_certificate: ClientCertificate,
     client_certificate_chain: bool,
 }
@@ -151,7 +174,7 @@ impl Profile {
             }
         }
         let default_index = default_index(files, &mut faults);
-        if files.certificates.is_empty() {
+        if files.certificates.is_empty() && files.issued.are_none() {
             let hint = "add a [[tls.NAME.certificate]] with its `chain` and `key`";
             faults.push(Fault::new(Part::Profile, "there is no certificate", hint));
         }
@@ -166,7 +189,8 @@ impl Profile {
             return Err(faults);
         }
 
-        let names = Arc::new(Names::new(&identities, default_index, settings.strict_sni)?);
+        let names_of_files = Names::new(&identities, default_index, settings.strict_sni)?;
+        let names = Arc::new(names_of_files.with_issued(&files.issued));
         let builder = server_config(settings, files, clients, &provider)?;
         let mut config = builder.with_cert_resolver(Arc::clone(&names) as _);
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -189,15 +213,40 @@ impl Profile {
             config.alpn_protocols = protocols.alpn();
             Arc::new(config)
         });
-        let certificates = identities.into_iter().map(|identity| identity.facts);
+        let of_files = identities.len();
+        let all = identities.iter().chain(&files.issued.identities);
         let profile = Self {
             configs,
             names,
-            certificates: certificates.collect(),
+            names_of_files,
+            certificates: all.map(|identity| identity.facts.clone()).collect(),
+            of_files,
             client_certificate: settings.client_certificate,
             client_certificate_chain: settings.client_certificate_chain,
         };
         Ok(BuiltProfile { profile, warnings })
+    }
+
+    /// The same profile with other issued certificates. Certificates of files, trust and tickets stay.
+    #[must_use]
+    pub fn with_issued(&self, issued: &IssuedCertificates) -> Self {
+        let names = Arc::new(self.names_of_files.with_issued(issued));
+        let configs = self.configs.each_ref().map(|config| {
+            let mut config = ServerConfig::clone(config);
+            config.cert_resolver = Arc::clone(&names) as _;
+            Arc::new(config)
+        });
+        let mut certificates = self.certificates[..self.of_files].to_vec();
+        certificates.extend(issued.identities.iter().map(|it| it.facts.clone()));
+        Self {
+            configs,
+            names,
+            names_of_files: self.names_of_files.clone(),
+            certificates,
+            of_files: self.of_files,
+            client_certificate: self.client_certificate,
+            client_certificate_chain: self.client_certificate_chain,
+        }
     }
 
     /// The rustls configuration for connections with these protocols.
@@ -205,7 +254,8 @@ impl Profile {
         &self.configs[protocols as usize]
     }
 
-    /// Facts about the profile's certificates, in the configuration's order.
+    /// Facts about the profile's certificates: those of files in the configuration's order, then issued
+    /// ones.
     #[must_use]
     pub fn certificates(&self) -> &[CertificateFacts] {
         &self.certificates

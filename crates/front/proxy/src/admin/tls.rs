@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use catamaran_admin_api::{CertificateStatus, ProfileList, ProfileStatus, ReplacedCertificate};
 use catamaran_tls::CertificateFacts;
 
-use crate::config::{CertificateConfig, ClientCertificate};
+use crate::config::ClientCertificate;
 use crate::date::{show_moment, unix_seconds};
 use crate::tls::{self, LiveProfile};
 use crate::worker::FrontState;
@@ -25,14 +25,9 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     let served = live.current();
     let read_at = live.read();
     let all_facts = served.certificates().iter();
-    // A profile is built of all its certificates or not at all, in the order of the file.
     let certificates = all_facts
-        .zip(&live.config.certificates)
         .zip(live.replaced())
-        .map(|((facts, files), replaced)| CertificateStatus {
-            replaced: replaced.map(|it| replaced_certificate(&it)),
-            ..certificate(facts, files)
-        });
+        .map(|(facts, replaced)| certificate(facts, replaced.as_ref()));
     // The default, 0, holds if the clock was set back.
     let since_read = SystemTime::now().duration_since(read_at);
     let age = since_read.unwrap_or_default();
@@ -51,16 +46,19 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
     }
 }
 
-fn certificate(facts: &CertificateFacts, files: &CertificateConfig) -> CertificateStatus {
+fn certificate(
+    facts: &CertificateFacts,
+    replaced: Option<&tls::ReplacedCertificate>,
+) -> CertificateStatus {
     CertificateStatus {
         names: facts.names.clone(),
         issuer: facts.issuer.clone(),
         not_after: show_moment(unix_seconds(facts.not_after)),
         sha256: facts.sha256.clone(),
         key_type: facts.key_type.to_owned(),
-        file: files.chain.display().to_string(),
-        key_file: files.key.display().to_string(),
-        replaced: None,
+        file: facts.chain_file.display().to_string(),
+        key_file: facts.key_file.display().to_string(),
+        replaced: replaced.map(replaced_certificate),
     }
 }
 

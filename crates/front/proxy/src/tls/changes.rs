@@ -180,6 +180,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     /// A certificate that ends so many days after [`NOW`].
@@ -193,9 +195,12 @@ mod tests {
         CertificateFacts {
             names: vec![name.to_owned()],
             issuer: "CN=ca".to_owned(),
+            not_before: now() - DAY * 1000,
             not_after: if days < 0 { now() - away } else { now() + away },
             sha256: sha256.to_owned(),
             key_type,
+            chain_file: PathBuf::from("/etc/ssl/chain.pem"),
+            key_file: PathBuf::from("/etc/ssl/key.pem"),
         }
     }
 

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use catamaran_testkit::tls::{Authority, End, Pair, build, file, files, profile, settings, trust};
 use catamaran_tls::{
-    ClientCertificate, Connection, Facts, Profile, ProfileFiles, ProfileSettings, Protocols, Roots,
-    TicketKeys, TlsError, Trust, TrustSettings, Version, looks_like_tls,
+    ClientCertificate, Connection, Facts, Identity, IssuedCertificates, Profile, ProfileFiles,
+    ProfileSettings, Protocols, Roots, TicketKeys, TlsError, Trust, TrustSettings, Version,
+    looks_like_tls,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, SerialNumber, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
@@ -276,6 +277,102 @@ fn a_client_is_told_that_its_name_is_unknown() {
         // A fatal alert: unrecognized_name (RFC 6066, section 3).
         assert_eq!(pipe.server.out, [21, 3, 3, 0, 2, 2, 112]);
     }
+}
+
+/// The certificate as one that was issued to this program.
+fn issued(pair: &Pair) -> Identity {
+    let (chain, key) = (file("chain.pem", &*pair.chain), file("key.pem", &*pair.key));
+    Identity::issued(&chain, &key, SystemTime::now()).expect("a good certificate")
+}
+
+#[test]
+fn a_name_without_its_first_certificate_is_refused_until_it_is_issued() {
+    let ca = authority("ca");
+    let meets =
+        |profile: &Profile, name: &str| meet(profile, &trust(&ca.pem(), name, None)).map(|_| ());
+    let (yet, unknown) = (
+        Err("tls-no-certificate-yet".to_owned()),
+        Err("tls-unknown-name".to_owned()),
+    );
+    let awaited = IssuedCertificates {
+        identities: Vec::new(),
+        awaited: vec!["a.test".to_owned(), "b.test".to_owned()],
+    };
+    let issued_a = IssuedCertificates {
+        identities: vec![issued(&plain(&ca, &["a.test"]))],
+        awaited: vec!["b.test".to_owned()],
+    };
+
+    let files_of_none = ProfileFiles {
+        issued: awaited.clone(),
+        ..ProfileFiles::default()
+    };
+    let empty = profile(&settings(), &files_of_none);
+    for name in ["a.test", "other.test"] {
+        assert_eq!(
+            meets(&empty, name),
+            yet,
+            "{name}: the profile has no certificate at all"
+        );
+    }
+    let half = empty.with_issued(&issued_a);
+    assert_eq!(meets(&half, "a.test"), Ok(()));
+    assert_eq!(meets(&half, "b.test"), yet);
+    assert_eq!(
+        meets(&half, "other.test"),
+        unknown,
+        "an issued one is no default"
+    );
+    assert!(half.allows("a.test", Some("x")) && !half.allows("b.test", Some("a.test")));
+    let facts = half.certificates();
+    assert!(
+        facts.len() == 1 && facts[0].not_before < facts[0].not_after,
+        "{facts:?}"
+    );
+
+    let beside = ProfileFiles {
+        issued: awaited,
+        ..files(&[plain(&ca, &["b.test", "c.test"])])
+    };
+    let both = profile(&settings(), &beside);
+    assert_eq!(meets(&both, "a.test"), yet, "not the default either");
+    assert_eq!(
+        meets(&both, "b.test"),
+        Ok(()),
+        "the certificate of a file wins"
+    );
+    assert_eq!(
+        meets(&both, "other.test"),
+        Err("tls-name".to_owned()),
+        "the default"
+    );
+    let sha256 = |profile: &Profile| profile.certificates()[0].sha256.clone();
+    let both_issued = both.with_issued(&issued_a);
+    assert_eq!(
+        sha256(&both_issued),
+        sha256(&both),
+        "that of the file stays"
+    );
+    assert_eq!(meets(&both_issued, "a.test"), Ok(()));
+}
+
+#[test]
+fn an_issued_certificate_is_identified_to_its_authority() {
+    let ca = authority("ca");
+    let with_key = ca.sign(&["a.test"], |params| {
+        params.use_authority_key_identifier_extension = true;
+        params.serial_number = Some(SerialNumber::from_slice(&[0x7f, 0xff]));
+    });
+    let id = issued(&with_key.unwrap())
+        .renewal_id()
+        .expect("an authority");
+    // RFC 9773, section 4.1: base64url without padding.
+    assert_eq!(id.serial, "f_8");
+    assert!(
+        id.authority_key.len() > 20 && !id.authority_key.contains('='),
+        "{id:?}"
+    );
+    assert_eq!(issued(&Pair::self_signed(&["a.test"])).renewal_id(), None);
 }
 
 #[test]
