@@ -1,9 +1,11 @@
-//! A blocking HTTP/1.1 client for commands and tools: one connection, one request at a time, over TCP or a
-//! Unix socket.
+//! A blocking HTTP/1.1 client for commands, tools and threads: one connection, one request at a time, over
+//! TCP, with TLS or without, or a Unix socket.
 //!
 //! Every wait has a deadline, and the caller says how much of a response is read at most. Code that serves
 //! requests, or measures times, uses `http1` itself.
 #![forbid(unsafe_code)]
+
+mod tls;
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -14,8 +16,10 @@ use bytes::BytesMut;
 use catamaran_http1::{Client, ClientEvent, Limits};
 use catamaran_message::{BodyLength, Request, ResponseHead};
 pub use catamaran_message::{Fields, name};
+use catamaran_tls::Trust;
 use http::Method;
 use socket2::{Domain, SockAddr, Socket, Type};
+use tls::TlsSession;
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +75,8 @@ pub struct ClientAnswer {
 #[derive(Debug)]
 pub struct BlockingClient {
     socket: Socket,
+    /// The TLS of the connection; `None`: it is in clear text.
+    session: Option<Box<TlsSession>>,
     codec: Client,
     input: BytesMut,
     timeout: Duration,
@@ -105,11 +111,51 @@ impl BlockingClient {
         }
         Ok(Self {
             socket,
+            session: None,
             codec: Client::new(Limits::response()),
             input: BytesMut::new(),
             timeout,
             ask_max: None,
         })
+    }
+
+    /// Connects to a server as [`Self::connect`] does, and makes a TLS handshake, which takes no longer than
+    /// `timeout` either.
+    ///
+    /// # Errors
+    /// As those of [`Self::connect`]; `InvalidData` if the server's certificate is not trusted, or the handshake
+    /// fails.
+    pub fn connect_tls(
+        address: &ServerAddress,
+        trust: &Trust,
+        timeout: Duration,
+    ) -> io::Result<Self> {
+        let mut client = Self::connect(address, timeout)?;
+        let deadline = Some(now() + client.timeout);
+        let shaken = client.shake_hands(TlsSession::new(trust)?, deadline);
+        client.session = Some(shaken.map_err(|error| in_time(error, timeout))?);
+        Ok(client)
+    }
+
+    fn shake_hands(
+        &mut self,
+        mut session: TlsSession,
+        deadline: Option<Instant>,
+    ) -> io::Result<Box<TlsSession>> {
+        let mut buffer = vec![0; BUFFER];
+        let mut len = 0;
+        loop {
+            let out = session.receive(&buffer[..len])?;
+            self.write(&out, deadline)?;
+            if session.is_open() {
+                return Ok(Box::new(session));
+            }
+            len = self.read_socket(&mut buffer, deadline)?;
+            if len == 0 {
+                let text = "the server closed the connection within the handshake";
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, text));
+            }
+        }
     }
 
     /// Limits the time of each request with its response from now on, however fast bytes come.
@@ -161,7 +207,18 @@ impl BlockingClient {
             .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         self.codec.send_data(request.body, &mut out);
         self.codec.finish_body(&mut out).map_err(io::Error::other)?;
-        let mut unwritten = &out[..];
+        match &mut self.session {
+            None => self.write(&out, deadline),
+            Some(session) => {
+                let sealed = session.seal(&out)?;
+                self.write(&sealed, deadline)
+            }
+        }
+    }
+
+    /// Writes all bytes to the socket.
+    fn write(&mut self, out: &[u8], deadline: Option<Instant>) -> io::Result<()> {
+        let mut unwritten = out;
         while !unwritten.is_empty() {
             let wait = self.next_wait(deadline)?;
             self.socket.set_write_timeout(Some(wait))?;
@@ -185,8 +242,31 @@ impl BlockingClient {
         Ok(left.clamp(WAIT_MIN, self.timeout))
     }
 
-    /// Reads once, after a wait of limited time; returns the number of bytes, 0 at the end of the stream.
+    /// Reads what the server sent, after waits of limited time; returns the number of bytes, 0 at the end of the
+    /// stream.
     fn read(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<usize> {
+        loop {
+            if let Some(session) = &mut self.session
+                && let Some(len) = session.take(buffer)
+            {
+                return Ok(len);
+            }
+            let len = self.read_socket(buffer, deadline)?;
+            let Some(session) = &mut self.session else {
+                return Ok(len);
+            };
+            if len == 0 {
+                let text = "the server closed the connection without a word of TLS";
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, text));
+            }
+            let out = session.receive(&buffer[..len])?;
+            self.write(&out, deadline)?;
+        }
+    }
+
+    /// Reads from the socket once, after a wait of limited time; returns the number of bytes, 0 at the end of the
+    /// stream.
+    fn read_socket(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<usize> {
         loop {
             let wait = self.next_wait(deadline)?;
             self.socket.set_read_timeout(Some(wait))?;

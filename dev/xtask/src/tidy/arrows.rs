@@ -104,7 +104,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "ajp", may_use: &["message"] },
     Row { folder: "http1", may_use: &["message"] },
     Row { folder: "http2", may_use: &["message"] },
-    Row { folder: "http-client", may_use: &["http1", "message"] },
+    Row { folder: "http-client", may_use: &["http1", "message", "tls"] },
     Row { folder: "memcache", may_use: &[] },
     Row { folder: "admin-api", may_use: &[] },
     Row { folder: "balance", may_use: &[] },

@@ -1,5 +1,7 @@
 //! The client before scripted servers.
 
+mod tls;
+
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
