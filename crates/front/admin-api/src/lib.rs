@@ -45,7 +45,9 @@ pub use status::{
     ReachedLimit, RefusedMember, ReloadCounts, RequestInFlight, ResponseCounts, RetryBudgetStatus,
     UpgradeStatus, UpstreamStatus,
 };
-pub use tls::{CertificateStatus, ProfileList, ProfileStatus, ReplacedCertificate};
+pub use tls::{
+    CertificateStatus, IssuedNameStatus, ProfileList, ProfileStatus, ReplacedCertificate,
+};
 
 /// Every object, in the order of the reference.
 #[must_use]

@@ -21,6 +21,24 @@ objects! {
         pub refused: Option<String>,
         /// The profile's certificates, in the order of the configuration file.
         pub certificates: Vec<CertificateStatus>,
+        /// The names that get their certificates by ACME; empty if the profile has no `[tls.NAME.acme]`.
+        pub acme: Vec<IssuedNameStatus>,
+    }
+
+    /// A name that gets its certificate by ACME.
+    pub struct IssuedNameStatus {
+        /// The DNS name.
+        pub name: String,
+        /// `served`: it has a certificate; `awaited`: its handshakes are refused until the first one is issued;
+        /// `followed`: as `awaited`, and another process orders it.
+        pub state: String,
+        /// How many attempts failed in a row.
+        pub failures: u32,
+        /// Why the last attempt failed; `null` if it did not.
+        pub problem: Option<String>,
+        /// The moment at which the next attempt begins: a renewal, or the end of the pause after a failure; `null` if
+        /// another process orders.
+        pub next_attempt: Option<String>,
     }
 
     /// A certificate.

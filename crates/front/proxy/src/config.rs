@@ -2,6 +2,7 @@
 //!
 //! `catamaran-config` reads the file and converts it into these types. The defaults are here.
 
+pub(crate) mod acme;
 pub(crate) mod admin;
 pub(crate) mod attributes;
 pub(crate) mod auth;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use acme::{AcmeConfig, IssuedKeyType, LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 pub use admin::{AdminConfig, HiddenValue};
 pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact, UserSource};
 pub use auth::{AuthConfig, AuthKind, AuthSource, ForwardAuth};
@@ -318,6 +320,9 @@ pub struct ListenerConfig {
     pub hsts: Option<HeaderValue>,
     /// The directory with the answers to ACME's challenges; `None`: challenges go to routes as other requests do.
     pub acme_webroot: Option<PathBuf>,
+    /// The directories with the answers to challenges of the front's own orders, one for each `state_dir` of
+    /// [`AcmeConfig`]. They are looked up after `acme_webroot`.
+    pub acme_pending: Vec<PathBuf>,
 }
 
 /// The limits of a client's connection that speaks HTTP/2.
@@ -397,6 +402,7 @@ impl ListenerConfig {
             redirect_https: None,
             hsts: None,
             acme_webroot: None,
+            acme_pending: Vec::new(),
         }
     }
 }
@@ -406,8 +412,10 @@ impl ListenerConfig {
 pub struct TlsConfig {
     /// The unique name, which listeners, logs and metrics use.
     pub name: String,
-    /// The certificates with their keys; at least one.
+    /// The certificates with their keys; at least one, unless there is `acme`.
     pub certificates: Vec<CertificateConfig>,
+    /// The certificates that an authority issues to the front; `None`: all come from files.
+    pub acme: Option<AcmeConfig>,
     /// The file of the authorities whose certificates clients may have, as PEM. nginx: `ssl_client_certificate`.
     pub client_ca: Option<PathBuf>,
     /// The file that lists revoked certificates of clients, as PEM. nginx: `ssl_crl`.
@@ -434,6 +442,7 @@ impl TlsConfig {
         Self {
             name: name.into(),
             certificates,
+            acme: None,
             client_ca: None,
             client_crl: None,
             ticket_keys_file: None,

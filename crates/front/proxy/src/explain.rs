@@ -236,11 +236,12 @@ impl Draft {
             OwnContent::Redirect(status, location) => {
                 self.redirect(status.as_u16(), token, why, &text(&location));
             }
-            OwnContent::Challenge(file) => {
+            OwnContent::Challenge(files) => {
                 self.answer(200, token, why);
-                let file = file.display();
+                let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
+                let files = files.join(", else ");
                 self.then
-                    .push(format!("{file} is read; 404 if there is no such file"));
+                    .push(format!("{files} is read; 404 if there is no such file"));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Starts the front and stops it.
 
+mod acme;
 mod discovery;
 mod watch;
 
@@ -37,6 +38,7 @@ use crate::running::discovery::Discovery;
 use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::RetiredBackends;
 use crate::site::{BackendStatus, Site};
+use crate::tls::acme::IssuanceFigures;
 use crate::tls::{self, ProfileError, Profiles};
 use crate::traces::Traces;
 use crate::worker::encoders::EncoderMemory;
@@ -139,6 +141,7 @@ pub fn start_inheriting(
         profiles: ArcSwap::from_pointee(profiles),
         key_log,
         key_lines,
+        issuance: IssuanceFigures::default(),
         access_log: AccessLog::new(count),
         traces: Traces::default(),
         own_log: OnceLock::new(),
@@ -159,6 +162,7 @@ pub fn start_inheriting(
         shared.access_log.switch(log)?;
         shared.traces.follow(config.trace.as_ref())?;
         watch::start(&shared)?;
+        acme::start(&shared)?;
         let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
         let admin = config.admin.map(start_admin).transpose()?;
         Ok((adopted, admin))

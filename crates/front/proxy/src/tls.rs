@@ -4,13 +4,15 @@
 //! if all checks pass; connections keep the one they began with. The ticket keys stay, so that sessions outlive a
 //! reload, and are handed over at an upgrade.
 
+pub(crate) mod acme;
+
 mod changes;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -23,6 +25,7 @@ pub use changes::{AddedCertificate, CertificateChanges, ReplacedCertificate};
 
 use crate::config::{ListenerConfig, TlsConfig};
 use crate::line_queue::LineQueue;
+use crate::lock::lock;
 use crate::log_target::LogTarget;
 
 /// A TLS profile whose certificates can be replaced while it serves.
@@ -36,6 +39,8 @@ pub(crate) struct LiveProfile {
     pub(crate) built_of: Vec<Stamp>,
     /// Why changed files cannot be used; `None` if they are in use, or nothing has changed.
     refused: ArcSwapOption<String>,
+    /// Held while the profile is replaced: changed files and issued certificates come from different threads.
+    replacing: Mutex<()>,
 }
 
 /// Identifies the version of a file by its device, inode, size and time of modification; `None`: there is no such
@@ -154,6 +159,7 @@ pub(crate) fn profiles(
             key_log: key_log.map(Arc::clone),
             built_of,
             refused: ArcSwapOption::empty(),
+            replacing: Mutex::new(()),
         };
         profiles.insert(config.name.clone(), Arc::new(live));
     }
@@ -279,9 +285,16 @@ fn build(
     keys: &Arc<TicketKeys>,
     key_log: Option<&Arc<KeyLog>>,
 ) -> Result<BuiltProfile, Vec<Fault>> {
-    let files = read(config)?;
+    let mut files = read(config)?;
     let key_log = key_log.map(Arc::clone);
-    Profile::build(&config.settings, &files, keys, key_log, SystemTime::now())
+    let now = SystemTime::now();
+    let mut warnings = Vec::new();
+    if let Some(config) = &config.acme {
+        files.issued = acme::issued(config, now, &mut warnings);
+    }
+    let mut built = Profile::build(&config.settings, &files, keys, key_log, now)?;
+    built.warnings.extend(warnings);
+    Ok(built)
 }
 
 /// The ticket keys of each profile, with its name.
@@ -317,6 +330,16 @@ pub(crate) fn certificates(profiles: &Profiles) -> Vec<(String, CertificateFacts
     // Stable, so that the certificates of a profile stay in the order of the file.
     certificates.sort_by(|(one, _), (other, _)| one.cmp(other));
     certificates
+}
+
+/// The names of the profiles that have no certificate yet, so that every handshake is refused.
+pub(crate) fn uncertified(profiles: &Profiles) -> Vec<String> {
+    let without = profiles
+        .iter()
+        .filter(|(_, profile)| profile.current().certificates().is_empty());
+    let mut names: Vec<String> = without.map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names
 }
 
 /// The names of the profiles, and for each whether its changed files were refused.
@@ -355,21 +378,41 @@ impl LiveProfile {
 
     /// Reads the files again and replaces the profile. If the files have faults, the profile in use stays.
     pub(crate) fn renew(&self) -> Result<Renewal, Vec<Fault>> {
+        let _replacing = lock(&self.replacing);
         let rebuilt = self.rebuild();
         let refused = rebuilt.as_ref().err();
         self.refused
             .store(refused.map(|faults| Arc::new(messages(faults))));
         let built = rebuilt?;
+        Ok(Renewal {
+            changes: self.replace(built.profile),
+            warnings: built.warnings,
+        })
+    }
+
+    /// Reads the issued certificates again, and replaces them alone: files with faults do not keep a certificate back
+    /// that was issued.
+    pub(crate) fn reissue(&self) -> Renewal {
+        let _replacing = lock(&self.replacing);
+        let mut warnings = Vec::new();
+        let config = self.config.acme.as_ref();
+        let issued = config.map(|config| acme::issued(config, SystemTime::now(), &mut warnings));
+        let next = self.current().with_issued(&issued.unwrap_or_default());
+        Renewal {
+            changes: self.replace(next),
+            warnings,
+        }
+    }
+
+    /// Puts a profile in force, and says what it replaced.
+    fn replace(&self, profile: Profile) -> CertificateChanges {
         let served = self.current.load();
-        let next = Current::new(built.profile).in_place_of(&served);
+        let next = Current::new(profile).in_place_of(&served);
         let mut changes = CertificateChanges::default();
         let certificates = next.profile.certificates();
         changes.add(served.profile.certificates(), certificates, next.read);
         self.current.store(Arc::new(next));
-        Ok(Renewal {
-            changes,
-            warnings: built.warnings,
-        })
+        changes
     }
 
     /// Builds the profile from its files as they are now. If all are good, the ticket keys of a file are in use from

@@ -34,6 +34,7 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::site::Site;
 use crate::site::retired::RetiredBackends;
 use crate::tls::Profiles;
+use crate::tls::acme::IssuanceFigures;
 use crate::traces::Traces;
 use crate::worker::background::Background;
 use crate::worker::encoders::EncoderMemory;
@@ -57,6 +58,8 @@ pub(crate) struct FrontState {
     pub(crate) key_log: Option<Arc<KeyLog>>,
     /// The queue to which `key_log` writes.
     pub(crate) key_lines: Option<LineQueue>,
+    /// The names that get certificates by ACME.
+    pub(crate) issuance: IssuanceFigures,
     pub(crate) access_log: AccessLog,
     pub(crate) traces: Traces,
     /// The queue of this process's own log, if the program set one.

@@ -36,8 +36,8 @@ pub(super) fn answer(desk: &Desk, head: &RequestHead) -> Option<Reply> {
     })
 }
 
-/// The answer of `/readyz`. It names each upstream that accepts no new clients, even if `ready` does not list it, and
-/// each limit at which clients are turned away. A limit that is reached leaves the front ready: a balancer that sends
+/// The answer of `/readyz`. It names each upstream that accepts no new clients, even if `ready` does not list it, each
+/// TLS profile that has no certificate yet, and each limit at which clients are turned away. A limit that is reached leaves the front ready: a balancer that sends
 /// all clients elsewhere would only move the overload.
 fn readiness(observed: &Observation) -> Reply {
     let mut text = match (observed.leaving, observed.ready) {
@@ -47,6 +47,9 @@ fn readiness(observed: &Observation) -> Reply {
     };
     for (upstream, _) in observed.upstreams.iter().filter(|(_, is_ready)| !is_ready) {
         text.push_str(&format!("upstream {upstream} accepts no new clients\n"));
+    }
+    for profile in &observed.uncertified {
+        text.push_str(&format!("TLS profile {profile} has no certificate yet\n"));
     }
     for (upstream, host) in &observed.unresolved {
         text.push_str(&format!(
@@ -132,6 +135,8 @@ pub(super) fn observe(desk: &Desk) -> Observation {
     let usable = upstreams
         .iter()
         .all(|(name, is_ready)| *is_ready || !is_required(name));
+    let profiles = shared.profiles.load();
+    let uncertified = tls::uncertified(&profiles);
     Observation {
         counters: shared.counters.snapshot(shared.admission.open()),
         generation: site.generation,
@@ -142,8 +147,9 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         request_limits: site.limits.clone(),
         auths: site.auths.clone(),
         usage: process::own_usage().ok(),
-        certificates: tls::certificates(&shared.profiles.load()),
-        refusals: tls::refusals(&shared.profiles.load()),
+        certificates: tls::certificates(&profiles),
+        refusals: tls::refusals(&profiles),
+        issuance: shared.issuance.all(),
         log_lines_dropped: shared.access_log.dropped(),
         log_lines_lost: shared.access_log.lost(),
         own_log_lines_dropped: shared.own_log.get().map_or(0, LineQueue::dropped),
@@ -151,7 +157,8 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         spans: shared.traces.counts(),
         draining: shared.drain.has_begun(),
         leaving,
-        ready: usable && !leaving,
+        ready: usable && !leaving && uncertified.is_empty(),
+        uncertified,
         upstreams,
         holds,
         unresolved: unresolved_names(&site),

@@ -26,6 +26,7 @@ use crate::site::BackendStatus;
 use crate::site::auth::{AuthFigures, AuthResult, SiteAuths};
 use crate::site::hold::HoldFigures;
 use crate::site::limits::{LimitResult, SiteLimits};
+use crate::tls::acme::{IssuedName, NameFigures};
 use crate::traces::SpanResult;
 
 /// The values of all metrics at one moment.
@@ -44,6 +45,10 @@ pub(crate) struct Observation {
     pub(crate) certificates: Vec<(String, CertificateFacts)>,
     /// The profiles, and whether their changed files are refused.
     pub(crate) refusals: Vec<(String, bool)>,
+    /// The profiles that have no certificate yet.
+    pub(crate) uncertified: Vec<String>,
+    /// The names that get certificates by ACME.
+    pub(crate) issuance: Vec<(IssuedName, NameFigures)>,
     pub(crate) backends: Vec<BackendStatus>,
     pub(crate) caches: Vec<Cache>,
     /// The limits of requests; `None`: there are none.
@@ -335,6 +340,23 @@ fn render_tls(page: &mut Exposition, observed: &Observation) {
         let name = certificate.names.first().map_or("", |name| name);
         let labels = [profile.as_str(), name, certificate.key_type];
         expiry.sample(&labels, unix_seconds(certificate.not_after));
+    }
+    render_issuance(page, &observed.issuance);
+}
+
+fn render_issuance(page: &mut Exposition, issuance: &[(IssuedName, NameFigures)]) {
+    let mut attempts = page.family(&families::ACME_ATTEMPTS);
+    for (IssuedName { profile, name }, figures) in issuance {
+        attempts.sample(&[profile, name, "issued"], figures.issued);
+        attempts.sample(&[profile, name, "failed"], figures.failed);
+    }
+    let mut failures = page.family(&families::ACME_FAILURES);
+    for (IssuedName { profile, name }, figures) in issuance {
+        failures.sample(&[profile, name], figures.failures);
+    }
+    let mut next = page.family(&families::ACME_NEXT_ATTEMPT);
+    for (IssuedName { profile, name }, figures) in issuance {
+        next.sample(&[profile, name], figures.next_attempt);
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::time::SystemTime;
 
-use catamaran_admin_api::{CertificateStatus, ProfileList, ProfileStatus, ReplacedCertificate};
+use catamaran_admin_api::{
+    CertificateStatus, IssuedNameStatus, ProfileList, ProfileStatus, ReplacedCertificate,
+};
 use catamaran_tls::CertificateFacts;
 
 use crate::config::ClientCertificate;
 use crate::date::{show_moment, unix_seconds};
+use crate::tls::acme::{IssuedName, NameFigures};
 use crate::tls::{self, LiveProfile};
 use crate::worker::FrontState;
 
@@ -15,7 +18,11 @@ pub(super) fn all(shared: &FrontState) -> ProfileList {
     let loaded = shared.profiles.load_full();
     let mut sorted: Vec<_> = loaded.iter().collect();
     sorted.sort_by_key(|(name, _)| *name);
-    let profiles = sorted.into_iter().map(|(name, live)| profile(name, live));
+    let issuance = shared.issuance.all();
+    let profiles = sorted.into_iter().map(|(name, live)| ProfileStatus {
+        acme: names_of(name, live, &issuance),
+        ..profile(name, live)
+    });
     ProfileList {
         profiles: profiles.collect(),
     }
@@ -43,7 +50,39 @@ fn profile(name: &str, live: &LiveProfile) -> ProfileStatus {
         age_s: age.as_secs(),
         refused: live.refused().map(|reason| reason.as_str().to_owned()),
         certificates: certificates.collect(),
+        acme: Vec::new(),
     }
+}
+
+/// The names of a profile that get certificates by ACME.
+fn names_of(
+    profile: &str,
+    live: &LiveProfile,
+    issuance: &[(IssuedName, NameFigures)],
+) -> Vec<IssuedNameStatus> {
+    let served = live.current();
+    let has_certificate = |name: &String| {
+        served
+            .certificates()
+            .iter()
+            .any(|it| it.names.contains(name))
+    };
+    let of_profile = issuance.iter().filter(|(it, _)| it.profile == profile);
+    let status = of_profile.map(|(IssuedName { name, .. }, figures)| {
+        let state = match (has_certificate(name), figures.is_followed) {
+            (true, _) => "served",
+            (false, true) => "followed",
+            (false, false) => "awaited",
+        };
+        IssuedNameStatus {
+            name: name.clone(),
+            state: state.to_owned(),
+            failures: figures.failures,
+            problem: figures.problem.clone(),
+            next_attempt: (!figures.is_followed).then(|| show_moment(figures.next_attempt)),
+        }
+    });
+    status.collect()
 }
 
 fn certificate(

@@ -82,7 +82,7 @@ pub(crate) async fn answer(
             answer
         }
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
-        OwnContent::Challenge(file) => match secured::read_challenge(file).await {
+        OwnContent::Challenge(files) => match secured::read_challenge(files).await {
             Some(bytes) => Answer::text(StatusCode::OK, b"text/plain", bytes),
             None => {
                 reason = Reason::new(Culprit::Client, "acme-token");

@@ -359,12 +359,13 @@ impl<'s> Case<'_, 's> {
         if secured::is_challenge(&head.target.path) {
             // A challenge is fetched in clear text, before the front has a certificate: it is never redirected.
             let reads = matches!(head.method, Method::GET | Method::HEAD);
-            let webroot = listener.acme_webroot.as_ref().filter(|_| reads);
-            return Ok(webroot.map(|webroot| {
-                match secured::challenge_file(webroot, &head.target.path) {
-                    Some(file) => OwnAnswer::new(OwnContent::Challenge(file), "acme-challenge"),
-                    None => OwnAnswer::page(StatusCode::NOT_FOUND, "acme-token"),
-                }
+            if !reads || (listener.acme_webroot.is_none() && listener.acme_pending.is_empty()) {
+                return Ok(None);
+            }
+            let files = secured::challenge_files(listener, &head.target.path);
+            return Ok(Some(match files {
+                Some(files) => OwnAnswer::new(OwnContent::Challenge(files), "acme-challenge"),
+                None => OwnAnswer::page(StatusCode::NOT_FOUND, "acme-token"),
             }));
         }
         let Some(port) = listener.redirect_https else {

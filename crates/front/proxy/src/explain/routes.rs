@@ -97,7 +97,9 @@ pub(super) fn why_answered(token: &str) -> &'static str {
         "auth-denied" => "the route's sign-on does not let it pass",
         "auth-sign-in" => "the client has to sign on",
         "redirect-https" => "`redirect_https` of the listener",
-        "acme-challenge" => "`acme_webroot` of the listener; 404 if there is no such file",
+        "acme-challenge" => {
+            "`acme_webroot` of the listener, or a certificate that the front orders; 404 if there is no such file"
+        }
         _ => "",
     }
 }

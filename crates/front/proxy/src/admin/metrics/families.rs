@@ -9,7 +9,7 @@ const AUTH: (&str, &str) = ("auth", "the name of the [auth.NAME]");
 const LIMIT: (&str, &str) = ("limit", "the name of the [limit.NAME]");
 
 /// Every family of this module, in the order of `docs/metrics.md`.
-pub(super) static OF_FRONT: [&Family; 57] = [
+pub(super) static OF_FRONT: [&Family; 60] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -31,6 +31,9 @@ pub(super) static OF_FRONT: [&Family; 57] = [
     &TLS_CERTIFICATE_RELOADS,
     &TLS_CERTIFICATE_REFUSED,
     &TLS_CERTIFICATE_NOT_AFTER,
+    &ACME_ATTEMPTS,
+    &ACME_FAILURES,
+    &ACME_NEXT_ATTEMPT,
     &REQUESTS,
     &RESPONSES,
     &RETRIES,
@@ -424,6 +427,31 @@ pub(super) static TLS_CERTIFICATE_NOT_AFTER: Family = Family {
         ("name", "the certificate's first name"),
         ("key", "the type of its key"),
     ],
+};
+
+const PROFILE: (&str, &str) = ("profile", "the name of the TLS profile");
+const ISSUED_NAME: (&str, &str) = ("name", "the DNS name of the certificate");
+
+pub(super) static ACME_ATTEMPTS: Family = Family {
+    name: "catamaran_acme_attempts_total",
+    kind: Kind::Counter,
+    help: "Attempts of this process to get a certificate by ACME.",
+    labels: &[PROFILE, ISSUED_NAME, ("result", "`issued` or `failed`")],
+};
+
+pub(super) static ACME_FAILURES: Family = Family {
+    name: "catamaran_acme_failures",
+    kind: Kind::Gauge,
+    help: "Attempts to get a certificate that failed in a row, those of earlier processes too.",
+    labels: &[PROFILE, ISSUED_NAME],
+};
+
+pub(super) static ACME_NEXT_ATTEMPT: Family = Family {
+    name: "catamaran_acme_next_attempt_seconds",
+    kind: Kind::Gauge,
+    help: "When the next attempt to get a certificate begins, in Unix time: its renewal, or the end of the \
+           pause after a failure.",
+    labels: &[PROFILE, ISSUED_NAME],
 };
 
 pub(super) static REQUESTS: Family = Family {

@@ -46,8 +46,8 @@ pub(crate) enum OwnContent {
     SignIn(Vec<u8>),
     /// A redirect of this status to this location.
     Redirect(StatusCode, Vec<u8>),
-    /// The content of this file, which answers an ACME challenge; 404 if there is no such file.
-    Challenge(PathBuf),
+    /// The content of the first of these files that exists, which answers an ACME challenge; 404 if none does.
+    Challenge(Vec<PathBuf>),
 }
 
 impl OwnAnswer {

@@ -1,0 +1,398 @@
+//! One attempt to get a name's certificate: from the account to the installed certificate (RFC 8555, section 7.1).
+//!
+//! What a later attempt needs is stored before the authority is asked for the next step: the order's URL, then the
+//! key. An attempt of a process that was killed goes on with both.
+
+use std::time::{Duration, SystemTime};
+
+use catamaran_tls::{PemFile, RenewalId};
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair, RsaKeySize};
+
+use super::client::AuthorityClient;
+use super::schedule::{NameState, RenewalWindow};
+use super::store::{self, PendingChallenge, Store};
+use crate::config::{AcmeConfig, IssuedKeyType};
+
+/// An attempt for one name.
+pub(crate) struct Attempt<'a> {
+    pub(crate) config: &'a AcmeConfig,
+    pub(crate) store: &'a Store,
+    /// The name of the TLS profile, for the log.
+    pub(crate) profile: &'a str,
+    /// The DNS name.
+    pub(crate) name: &'a str,
+    client: AuthorityClient,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AttemptFault {
+    /// The step that failed.
+    pub(crate) step: &'static str,
+    /// The authority's type of problem, a URN (RFC 8555, section 6.7); `None`: the authority did not say one.
+    pub(crate) problem: Option<String>,
+    /// What went wrong.
+    pub(crate) detail: String,
+    /// The seconds that the authority asked to wait.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl<'a> Attempt<'a> {
+    pub(crate) fn new(
+        config: &'a AcmeConfig,
+        store: &'a Store,
+        profile: &'a str,
+        name: &'a str,
+    ) -> Self {
+        let client = AuthorityClient::new(config.roots.clone());
+        Self {
+            config,
+            store,
+            profile,
+            name,
+            client,
+        }
+    }
+
+    /// Gets a certificate and installs it. `replaces` identifies the one that it renews (RFC 9773, section 4.1).
+    ///
+    /// # Errors
+    /// The step that failed. `state` has the order that a later attempt goes on with, if there is one.
+    pub(crate) async fn run(
+        &self,
+        state: &mut NameState,
+        replaces: Option<RenewalId>,
+    ) -> Result<(), AttemptFault> {
+        let account = self.account().await?;
+        let mut order = self.order(&account, state, replaces).await?;
+        if order.state().status == OrderStatus::Pending {
+            self.validate(&mut order).await?;
+        }
+        let (chain, key) = self.finalize(&mut order).await?;
+        self.install(state, &chain, &key)
+    }
+
+    /// Asks the authority when it wants a certificate renewed; returns its window, and the seconds for which that
+    /// holds. `None`: it does not say it, or there is no account yet.
+    pub(crate) async fn window(&self, of: RenewalId) -> Option<(RenewalWindow, u64)> {
+        let json = self.store.account().ok()??;
+        let credentials = serde_json::from_str(&json).ok()?;
+        let builder = Account::builder_with_http(Box::new(self.client.clone()));
+        let account = builder.from_credentials(credentials).await.ok()?;
+        let (info, holds) = account.renewal_info(&identifier(of)).await.ok()?;
+        let seconds = |moment: i64| u64::try_from(moment).unwrap_or(0);
+        let window = info.suggested_window;
+        let window = RenewalWindow {
+            start: seconds(window.start.unix_timestamp()),
+            end: seconds(window.end.unix_timestamp()),
+        };
+        Some((window, holds.as_secs()))
+    }
+
+    /// The account at the authority, which is made if there is none.
+    async fn account(&self) -> Result<Account, AttemptFault> {
+        const STEP: &str = "account";
+        let builder = Account::builder_with_http(Box::new(self.client.clone()));
+        let stored = self
+            .store
+            .account()
+            .map_err(|error| self.own(STEP, &error))?;
+        if let Some(json) = stored {
+            let credentials =
+                serde_json::from_str(&json).map_err(|error| self.own(STEP, &error))?;
+            let account = builder.from_credentials(credentials).await;
+            return account.map_err(|error| self.fault(STEP, error));
+        }
+        let contact: Vec<&str> = self.config.contact.iter().map(|it| &**it).collect();
+        let new = NewAccount {
+            contact: &contact,
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let made = builder
+            .create(&new, self.config.directory.clone(), None)
+            .await;
+        let (account, credentials) = made.map_err(|error| self.fault(STEP, error))?;
+        let json = serde_json::to_string(&credentials).map_err(|error| self.own(STEP, &error))?;
+        let kept = self.store.keep_account(&json);
+        kept.map_err(|error| self.own(STEP, &error))?;
+        self.say(STEP);
+        Ok(account)
+    }
+
+    /// The order that is under way, if it can still lead to a certificate; else a new one. Its URL is stored.
+    async fn order(
+        &self,
+        account: &Account,
+        state: &mut NameState,
+        replaces: Option<RenewalId>,
+    ) -> Result<Order, AttemptFault> {
+        const STEP: &str = "order";
+        if let Some(url) = state.order.clone() {
+            match account.order(url).await {
+                Ok(mut order) => {
+                    if order.state().status != OrderStatus::Invalid {
+                        return Ok(order);
+                    }
+                    state.order = None;
+                }
+                Err(error) => {
+                    let fault = self.fault(STEP, error);
+                    // The authority has forgotten it.
+                    if fault.problem.is_none() || fault.is_of_nonce() {
+                        return Err(fault);
+                    }
+                    state.order = None;
+                }
+            }
+        }
+        // The key of an order is of no other.
+        let forgotten = self.store.forget_next_key(self.name);
+        forgotten.map_err(|error| self.own(STEP, &error))?;
+        let identifiers = [Identifier::Dns(self.name.to_owned())];
+        let new = |replaces: Option<RenewalId>| {
+            let mut order = NewOrder::new(&identifiers);
+            if let Some(profile) = &self.config.profile {
+                order = order.profile(profile);
+            }
+            match replaces {
+                Some(certificate) => order.replaces(identifier(certificate)),
+                None => order,
+            }
+        };
+        let ordered = match account.new_order(&new(replaces.clone())).await {
+            // An authority without renewalInfo, or one that has seen another order for the same renewal.
+            Err(error) if replaces.is_some() && is_about_replacing(&error) => {
+                account.new_order(&new(None)).await
+            }
+            ordered => ordered,
+        };
+        let order = ordered.map_err(|error| self.fault(STEP, error))?;
+        state.order = Some(order.url().to_owned());
+        let kept = self.store.keep_state(self.name, state);
+        kept.map_err(|error| self.own(STEP, &error))?;
+        self.say(STEP);
+        Ok(order)
+    }
+
+    /// Proves that the name is this front's, by http-01 (RFC 8555, section 8.3).
+    async fn validate(&self, order: &mut Order) -> Result<(), AttemptFault> {
+        const STEP: &str = "validate";
+        // Each is answered until this is dropped.
+        let _pending = self.answer_challenges(order).await?;
+        self.say("challenge");
+        let decided = order.poll_ready(&POLL).await;
+        let is_refused = order.state().error.is_some();
+        match decided {
+            Ok(OrderStatus::Ready) => Ok(()),
+            Err(error) if !is_refused => Err(self.fault(STEP, error)),
+            Ok(_) | Err(_) => Err(self.refusal(order).await),
+        }
+    }
+
+    async fn answer_challenges(
+        &self,
+        order: &mut Order,
+    ) -> Result<Vec<PendingChallenge>, AttemptFault> {
+        const STEP: &str = "challenge";
+        let mut pending = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(|error| self.fault(STEP, error))?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            let Some(mut challenge) = authorization.challenge(ChallengeType::Http01) else {
+                let text = "the authority offers no challenge http-01 for this name";
+                return Err(self.own(STEP, &text));
+            };
+            let answer = challenge.key_authorization();
+            let answered = self.store.answer(&challenge.token, answer.as_str());
+            pending.push(answered.map_err(|error| self.own(STEP, &error))?);
+            // In an order that another attempt began, it may be under way.
+            if challenge.status == ChallengeStatus::Pending {
+                let ready = challenge.set_ready().await;
+                ready.map_err(|error| self.fault(STEP, error))?;
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Why the authority refused the order: what it says of the challenge, else of the order.
+    async fn refusal(&self, order: &mut Order) -> AttemptFault {
+        const STEP: &str = "validate";
+        let of_order = order.state().error.clone();
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(mut authorization)) = authorizations.next().await {
+            let Ok(state) = authorization.refresh().await else {
+                continue;
+            };
+            let mut problems = state.challenges.iter().filter_map(|it| it.error.clone());
+            if let Some(problem) = problems.next() {
+                return self.fault(STEP, Error::Api(problem));
+            }
+        }
+        match of_order {
+            Some(problem) => self.fault(STEP, Error::Api(problem)),
+            None => self.own(STEP, &"the authority refused the order and did not say why"),
+        }
+    }
+
+    /// Sends the request for the certificate, and waits for it. Returns the chain and its key.
+    async fn finalize(&self, order: &mut Order) -> Result<(String, String), AttemptFault> {
+        const STEP: &str = "finalize";
+        let stored = self.store.next_key(self.name);
+        let stored = stored.map_err(|error| self.own(STEP, &error))?;
+        let key = match stored {
+            Some(pem) => KeyPair::from_pem(&pem),
+            None => new_key(self.config.key_type),
+        };
+        let key = key.map_err(|error| self.own(STEP, &error))?;
+        let pem = key.serialize_pem();
+        let kept = self.store.keep_next_key(self.name, &pem);
+        kept.map_err(|error| self.own(STEP, &error))?;
+        if order.state().status == OrderStatus::Ready {
+            let request = self.request(&key).map_err(|error| self.own(STEP, &error))?;
+            let finalized = order.finalize_csr(&request).await;
+            finalized.map_err(|error| self.fault(STEP, error))?;
+        }
+        self.say(STEP);
+        let chain = order.poll_certificate(&POLL).await;
+        Ok((
+            chain.map_err(|error| self.fault("certificate", error))?,
+            pem,
+        ))
+    }
+
+    /// The request for the certificate (CSR), as DER.
+    fn request(&self, key: &KeyPair) -> Result<Vec<u8>, rcgen::Error> {
+        let mut params = CertificateParams::new([self.name.to_owned()])?;
+        params.distinguished_name = DistinguishedName::new();
+        Ok(params.serialize_request(key)?.der().to_vec())
+    }
+
+    /// Puts the certificate in place, if it is for this name and key, and valid.
+    fn install(&self, state: &mut NameState, chain: &str, key: &str) -> Result<(), AttemptFault> {
+        const STEP: &str = "install";
+        // Whatever comes of it, the next attempt needs another order.
+        state.order = None;
+        let file = |name: &str, text: &str| PemFile {
+            path: name.into(),
+            bytes: text.into(),
+            is_public: false,
+        };
+        let (of_chain, of_key) = (file("chain.pem", chain), file("key.pem", key));
+        let now = SystemTime::now();
+        let identity = store::identity_for(self.name, &of_chain, &of_key, now);
+        let identity = identity.map_err(|fault| self.own(STEP, &fault))?;
+        if identity.facts.not_after <= now {
+            return Err(self.own(STEP, &"the certificate that was issued has ended already"));
+        }
+        let installed = self.store.install(self.name, chain, key);
+        installed.map_err(|error| self.own(STEP, &error))?;
+        self.say("issued");
+        Ok(())
+    }
+
+    fn say(&self, step: &str) {
+        tracing::info!(profile = self.profile, name = self.name, step, "acme");
+    }
+
+    /// A fault that the authority did not cause.
+    fn own(&self, step: &'static str, what: &impl ToString) -> AttemptFault {
+        AttemptFault {
+            step,
+            problem: None,
+            detail: what.to_string(),
+            retry_after: self.client.asked_to_wait(),
+        }
+    }
+
+    fn fault(&self, step: &'static str, error: Error) -> AttemptFault {
+        match error {
+            Error::Api(problem) => AttemptFault {
+                detail: detail(&problem),
+                problem: problem.r#type,
+                step,
+                retry_after: self.client.asked_to_wait(),
+            },
+            error => self.own(step, &error),
+        }
+    }
+}
+
+impl AttemptFault {
+    /// Whether the authority does not know the account any more.
+    pub(crate) fn is_of_unknown_account(&self) -> bool {
+        let problem = self.problem.as_deref().unwrap_or_default();
+        problem.ends_with(":accountDoesNotExist")
+    }
+
+    /// Whether the authority refused a request's nonce, which says nothing of the name (RFC 8555, section 6.5).
+    pub(crate) fn is_of_nonce(&self) -> bool {
+        let problem = self.problem.as_deref().unwrap_or_default();
+        problem.ends_with(":badNonce")
+    }
+
+    /// What the operator may look at; `None`: the fault says all.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        let problem = self.problem.as_deref()?;
+        let (_, kind) = problem.rsplit_once(':')?;
+        Some(match kind {
+            "caa" => "the CAA records of the name forbid this authority: dig NAME CAA",
+            "connection" => "the authority must reach port 80 of every address that the name has",
+            "dns" => {
+                "the name must have an address that everybody can look up: dig NAME A; dig NAME AAAA"
+            }
+            "rateLimited" => {
+                "the authority counts orders of a name: docs/tls.md says when the next one begins"
+            }
+            "unauthorized" => {
+                "another server answers for the name: is each of its addresses one of this front?"
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// What the authority says, with what it says of each name.
+fn detail(problem: &Problem) -> String {
+    let mut text = problem.detail.clone().unwrap_or_default();
+    for subproblem in &problem.subproblems {
+        text.push_str(&format!("; {subproblem}"));
+    }
+    text
+}
+
+/// Whether an order was refused because of the certificate that it replaces.
+fn is_about_replacing(error: &Error) -> bool {
+    match error {
+        Error::Unsupported(_) => true,
+        Error::Api(problem) => problem.status == Some(409),
+        _ => false,
+    }
+}
+
+fn identifier(certificate: RenewalId) -> CertificateIdentifier<'static> {
+    CertificateIdentifier {
+        authority_key_identifier: certificate.authority_key.into(),
+        serial: certificate.serial.into(),
+    }
+}
+
+fn new_key(key_type: IssuedKeyType) -> Result<KeyPair, rcgen::Error> {
+    match key_type {
+        IssuedKeyType::P256 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256),
+        IssuedKeyType::P384 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384),
+        IssuedKeyType::Rsa2048 => {
+            KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048)
+        }
+    }
+}
+
+/// How the authority is asked whether it has decided: after 250 ms, then at doubled pauses, for a minute.
+const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(60));
