@@ -7,6 +7,7 @@ mod addresses;
 mod auths;
 mod caches;
 mod directories;
+mod issuance;
 mod limits;
 mod listeners;
 mod redirects;
@@ -53,6 +54,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     limits::check(file, report);
     auths::check(file, report);
     listeners::check(file, report);
+    issuance::check(file, sees_files, report);
     repeated_routes(file, report);
     expressions(file, report);
     warn_of_many_patterns(file, report);

@@ -328,6 +328,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &listen::SECTION,
     &tls::SECTION,
     &tls::CERTIFICATE_SECTION,
+    &tls::acme::SECTION,
     &upstream::SECTION,
     &sticky::SECTION,
     &attributes::SECTION,

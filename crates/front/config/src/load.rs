@@ -218,11 +218,27 @@ pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
 
 /// The configuration of a file without faults.
 fn typed(file: File, report: &Report) -> Config {
-    let listeners = file.listeners.into_iter();
+    let mut pending: Vec<PathBuf> = Vec::new();
+    for acme in file
+        .tls
+        .iter()
+        .filter_map(|profile| profile.value.acme.as_ref())
+    {
+        if !pending.contains(&acme.pending()) {
+            pending.push(acme.pending());
+        }
+    }
+    let listeners = file.listeners.into_iter().map(|mut listener| {
+        // The authority asks in clear text, at any of them.
+        if listener.value.tls.is_none() {
+            listener.value.acme_pending.clone_from(&pending);
+        }
+        listener.value
+    });
     Config {
         server: file.server,
         tls: file.tls.into_iter().map(|profile| profile.value).collect(),
-        listeners: listeners.map(|listener| listener.value).collect(),
+        listeners: listeners.collect(),
         upstreams: file.upstreams.into_iter().map(typed_upstream).collect(),
         caches: file.caches.into_iter().map(|cache| cache.value).collect(),
         auths: file.auths.into_iter().map(|auth| auth.value).collect(),

@@ -105,7 +105,7 @@ fn a_trial_of_tls_and_http2() {
     let page = include_str!("../../../../docs/tls.md");
     let http2 = include_str!("../../../../docs/http2.md");
     let reader = Reader::new();
-    reader.saves("catamaran.toml", block(page, "toml", 0));
+    reader.saves("catamaran.toml", block(page, "toml", 1));
     let [own, copy, clients] = [0, 1, 2].map(|place| block(page, "sh", place));
     let get = line(page, "curl --cacert");
     let get2 = line(http2, "curl --cacert");
@@ -143,7 +143,7 @@ fn a_trial_of_a_clients_certificate() {
     let asks = format!("[tls.www]\n{profile}\n{authority}\n");
     reader.saves(
         "catamaran.toml",
-        &block(page, "toml", 0).replace("[tls.www]\n", &asks),
+        &block(page, "toml", 1).replace("[tls.www]\n", &asks),
     );
     let [own, copy, clients] = [0, 1, 2].map(|place| block(page, "sh", place));
     let flags = page.split("`--cert ").nth(1).unwrap();

@@ -222,18 +222,27 @@ fn place_or(table: &Table<'_>, key: &str, url: &Range<usize>) -> Range<usize> {
 }
 
 /// The issuers that are trusted: those of `ca_file`, or else the system's. There are none if nothing is verified,
-/// or if files are not read. Backends with the same file share what was read.
+/// or if files are not read.
 fn roots(keys: &TlsKeys, surroundings: &Surroundings<'_>) -> Result<Roots, String> {
     if !keys.verify {
         return Ok(Roots::none());
     }
+    trusted_roots(keys.ca_file.clone(), surroundings)
+}
+
+/// The issuers of this file, or else the system's. There are none if files are not read. All who name the same file
+/// share what was read.
+pub(super) fn trusted_roots(
+    ca_file: Option<PathBuf>,
+    surroundings: &Surroundings<'_>,
+) -> Result<Roots, String> {
     let Some(read_pem) = surroundings.read_pem else {
         return Ok(Roots::none());
     };
     let mut cache = surroundings.roots.borrow_mut();
-    let entry = cache.entry(keys.ca_file.clone());
+    let entry = cache.entry(ca_file.clone());
     entry
-        .or_insert_with(|| match &keys.ca_file {
+        .or_insert_with(|| match &ca_file {
             Some(path) => read_pem(path)
                 .and_then(|pem| Roots::from_pem(&pem))
                 .map_err(|error| format!("{} {error}", path.display())),

@@ -1,5 +1,7 @@
 //! `[tls.NAME]` and `[[tls.NAME.certificate]]`: profiles of TLS.
 
+pub(crate) mod acme;
+
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -21,6 +23,8 @@ use crate::value::{Choices, Counts, Durations, Optional, OrOff, Switch};
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) value: TlsConfig,
+    /// The certificates that an authority issues; `None`: there are none, or they have a fault.
+    pub(crate) acme: Option<acme::Acme>,
     pub(crate) place: Range<usize>,
 }
 
@@ -30,7 +34,7 @@ pub(crate) fn read(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Vec<Profile> {
-    let sections = [&SECTION, &CERTIFICATE_SECTION];
+    let sections = [&SECTION, &CERTIFICATE_SECTION, &acme::SECTION];
     let tables = named(&sections, "a TLS profile", value, report);
     let profiles = tables
         .into_iter()
@@ -46,7 +50,7 @@ fn read_one(
     surroundings: &Surroundings<'_>,
     report: &mut Report,
 ) -> Profile {
-    let mut table = Table::new(&SECTION, place.clone(), entries).except(&["certificate"]);
+    let mut table = Table::new(&SECTION, place.clone(), entries).except(&["certificate", "acme"]);
     let mut profile = TlsConfig::new(name, Vec::new());
     table.read(KEYS, &mut profile);
     let paths = [
@@ -66,7 +70,10 @@ fn read_one(
         certificates: Vec::new(),
     };
     let has_good_keys = table.is_good();
-    let mut has_all_certificates = false;
+    let written_acme = entries.get("acme");
+    let acme = written_acme.and_then(|value| acme::read(value, surroundings, report));
+    profile.acme = acme.as_ref().map(|acme| acme.value.clone());
+    let mut has_all_certificates = written_acme.is_some();
     if let Some(value) = entries.get("certificate") {
         let header = list_header("tls", name, "certificate");
         let written = tables(&header, value, report);
@@ -76,14 +83,16 @@ fn read_one(
             profile.certificates.extend(read);
         }
         has_all_certificates = profile.certificates.len() == count;
-    } else {
+    } else if written_acme.is_none() {
         let message = format!("TLS profile `{name}` has no certificate");
-        let hint = format!("add [[tls.{name}.certificate]] with its `chain` and `key`");
+        let hint = format!(
+            "add [[tls.{name}.certificate]] with its `chain` and `key`, or [tls.{name}.acme]"
+        );
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
     table.finish(report);
     if has_good_keys && surroundings.reads_certificates {
-        if has_all_certificates {
+        if has_all_certificates && written_acme.is_some() == acme.is_some() {
             check(&profile, |_| true, &places, report);
         } else {
             // The missing certificates are reported already. The other files are checked nevertheless.
@@ -96,6 +105,7 @@ fn read_one(
     }
     Profile {
         value: profile,
+        acme,
         place,
     }
 }

@@ -35,8 +35,9 @@ fn file(header: &str, added: &str) -> String {
         let added = if table == header { added } else { "" };
         text.push_str(&format!("{table}\n{needed}\n{added}\n"));
     }
-    // For the samples of a fallback and of a route's target.
-    text + "[[upstream.NAME.backend]]\nname = \"b\"\nurl = \"ajp://127.0.0.1:8011\"\n\
+    // For the samples of a fallback and of a route's target, and for challenges if the first listener has TLS.
+    text + "[[listen]]\naddress = \"127.0.0.1:8081\"\n\
+            [[upstream.NAME.backend]]\nname = \"b\"\nurl = \"ajp://127.0.0.1:8011\"\n\
             [upstream.tomcat]\n[[upstream.tomcat.backend]]\nurl = \"ajp://127.0.0.1:8010\"\n"
 }
 
@@ -200,8 +201,11 @@ fn a_listener_whose_clients_a_proxy_serves_over_tls_may_send_hsts() {
     assert!(meant.contains("\"max-age=31536000\""), "{meant}");
 }
 
-/// Whether the key is only for backends over TLS.
+/// Whether the key is only for backends over TLS, or has an effect only where files are read.
 fn is_of_tls(header: &str, key: &str) -> bool {
+    if header == "[tls.NAME.acme]" && key == "ca_file" {
+        return true;
+    }
     let of_backend = header.starts_with("[upstream.NAME]") || header.starts_with("[[upstream");
     of_backend
         && backend::KEYS
@@ -492,6 +496,10 @@ const TABLES: &[(&str, &str)] = &[
     (
         "[[tls.NAME.certificate]]",
         "chain = \"/etc/ssl/www/fullchain.pem\"\nkey = \"/etc/ssl/www/privkey.pem\"",
+    ),
+    (
+        "[tls.NAME.acme]",
+        "names = [\"www.example.org\", \"example.org\"]\nterms_agreed = true",
     ),
     ("[upstream.NAME]", ""),
     ("[upstream.NAME.probe]", "kind = \"request\""),

@@ -1,0 +1,342 @@
+//! `[tls.NAME.acme]`: certificates that an authority issues to the front.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use catamaran_proxy::config::{
+    AcmeConfig, IssuedKeyType, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Roots,
+};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::file::{Surroundings, backend_tls};
+use crate::fill;
+use crate::key::{ALL, Key, Part, Preset, Section};
+use crate::report::{Finding, Report};
+use crate::table::{Table, table};
+use crate::value::address::is_label;
+use crate::value::text::{file_path, parse_name};
+use crate::value::{Choices, OneOrMore, Optional, Switch, Syntax};
+
+/// The values of the keys, before they are checked against each other.
+struct RawAcme {
+    acme: AcmeConfig,
+    terms_agreed: bool,
+    ca_file: Option<PathBuf>,
+}
+
+/// The settings, and their place in the file.
+#[derive(Debug)]
+pub(crate) struct Acme {
+    pub(crate) value: AcmeConfig,
+    pub(crate) place: Range<usize>,
+}
+
+/// Reads `[tls.NAME.acme]`; `None` if it has faults.
+pub(crate) fn read(
+    value: &Spanned<DeValue<'_>>,
+    surroundings: &Surroundings<'_>,
+    report: &mut Report,
+) -> Option<Acme> {
+    let (place, entries) = table(SECTION.header, value, report)?;
+    let mut table = Table::new(&SECTION, place.clone(), entries);
+    let mut written = RawAcme {
+        acme: AcmeConfig {
+            names: Vec::new(),
+            directory: LETS_ENCRYPT.to_owned(),
+            contact: Vec::new(),
+            state_dir: PathBuf::from(STATE_DIR),
+            key_type: IssuedKeyType::P256,
+            profile: None,
+            roots: Roots::none(),
+        },
+        terms_agreed: false,
+        ca_file: None,
+    };
+    table.read(KEYS, &mut written);
+    let RawAcme {
+        mut acme,
+        terms_agreed,
+        ca_file,
+    } = written;
+    if !terms_agreed && table.has("terms_agreed") && table.is_good_at("terms_agreed") {
+        let message = "the authority issues certificates only to those who agree to its terms";
+        let hint =
+            "read them (`meta` of the directory links to them), and write terms_agreed = true";
+        let place = table.place_of("terms_agreed");
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+    check_names(&acme.names, &mut table);
+    acme.state_dir = surroundings.base.join(&acme.state_dir);
+    let ca_file = ca_file.map(|path| surroundings.base.join(path));
+    match backend_tls::trusted_roots(ca_file, surroundings) {
+        Ok(roots) => acme.roots = roots,
+        Err(message) => {
+            let place = table.place_of("ca_file");
+            table.push(Finding::fault(message, place).hint(CA_HINT));
+        }
+    }
+    let is_good = table.is_good();
+    table.finish(report);
+    is_good.then_some(Acme { value: acme, place })
+}
+
+fn check_names(names: &[String], table: &mut Table<'_>) {
+    let place = table.place_of("names");
+    if table.is_empty_list("names") {
+        let message = "`names` is empty, so there is nothing to get a certificate for";
+        table.push(Finding::fault(message, place).hint("write the names, or remove the table"));
+        return;
+    }
+    let mut known = HashSet::new();
+    if let Some(name) = names.iter().find(|name| !known.insert(*name)) {
+        let message = format!("`{name}` is written twice");
+        table.push(Finding::fault(message, place).hint("keep one of them"));
+    }
+}
+
+/// Why a text is not a value of its key.
+#[derive(Debug, thiserror::Error)]
+enum AcmeTextError {
+    #[error(
+        "must be a DNS name such as \"www.example.org\", in ASCII (a name in another script begins with `xn--`)"
+    )]
+    Name,
+    #[error(
+        "has `{0}`: a wildcard needs the challenge dns-01, which the front does not have; get its certificate by another \
+         client, and name its files in [[tls.NAME.certificate]]"
+    )]
+    Wildcard(String),
+    #[error("must be \"letsencrypt\", \"letsencrypt-staging\" or a URL that begins with https://")]
+    Directory,
+    #[error("must be an address such as \"admin@example.org\"")]
+    Contact,
+}
+
+fn parse_dns_name(text: &str) -> Result<String, AcmeTextError> {
+    if text.starts_with("*.") {
+        return Err(AcmeTextError::Wildcard(text.to_owned()));
+    }
+    let is_address = text
+        .rsplit('.')
+        .next()
+        .is_some_and(|last| last.parse::<u8>().is_ok());
+    let fits = text.len() <= 253 && text.contains('.') && text.split('.').all(is_label);
+    let is_name = fits && !is_address && !text.contains('_');
+    is_name
+        .then(|| text.to_ascii_lowercase())
+        .ok_or(AcmeTextError::Name)
+}
+
+fn parse_directory(text: &str) -> Result<String, AcmeTextError> {
+    match text {
+        "letsencrypt" => Ok(LETS_ENCRYPT.to_owned()),
+        "letsencrypt-staging" => Ok(LETS_ENCRYPT_STAGING.to_owned()),
+        url => {
+            let parsed: Result<http::Uri, _> = url.parse();
+            let is_https = parsed.is_ok_and(|it| it.scheme_str() == Some("https"));
+            is_https
+                .then(|| url.to_owned())
+                .ok_or(AcmeTextError::Directory)
+        }
+    }
+}
+
+fn parse_contact(text: &str) -> Result<String, AcmeTextError> {
+    let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
+    match text.split_once('@') {
+        Some((user, host)) if is_printable && !user.is_empty() && host.contains('.') => {
+            Ok(format!("mailto:{}", text.trim_start_matches("mailto:")))
+        }
+        _ => Err(AcmeTextError::Contact),
+    }
+}
+
+pub(crate) static SECTION: Section = Section {
+    header: "[tls.NAME.acme]",
+    intro: "Certificates that the front gets by itself from an authority, by ACME (RFC 8555): one for each name, by \
+            the challenge http-01. It needs a listener in clear text that the authority reaches at port 80 of each \
+            name. Until a name has its first certificate, its handshakes are refused with the alert \
+            `unrecognized_name` (`tls-no-certificate-yet`), and while the profile has none at all, `/readyz` answers \
+            503. A certificate of `[[tls.NAME.certificate]]` is preferred for its names, and none that is issued is \
+            ever the default. A failed attempt is made again after 1 minute, 10 minutes, 1, 3, 6, then about every 12 \
+            hours, which no restart or reload changes. A certificate is renewed when the authority wants it (RFC 9773), \
+            else when a third of its lifetime is left. [tls.md](tls.md) explains it with an example.",
+    keys: &[Part::all(&KEYS)],
+    later: &[],
+};
+
+static KEYS: &[Key<RawAcme>] = &[
+    Key {
+        name: "names",
+        group: ALL,
+        value: fill!(
+            OneOrMore(Syntax {
+                what: "a name such as \"www.example.org\"",
+                parse: parse_dns_name,
+            }),
+            RawAcme.acme.names
+        ),
+        preset: Preset::Required,
+        sample: "[\"www.example.org\", \"example.org\"]",
+        effect: "The names to get certificates for. Each has its own, so that one that fails keeps no other back.",
+        extremes: "Authorities limit the orders of a week for a domain: Let's Encrypt to 50.",
+        elsewhere: "nginx `acme_certificate`; httpd `MDomain`; Caddy's site addresses",
+    },
+    Key {
+        name: "terms_agreed",
+        group: ALL,
+        value: fill!(Switch, RawAcme.terms_agreed),
+        preset: Preset::Required,
+        sample: "true",
+        effect: "Whether you agree to the authority's terms of service. It must be `true`.",
+        extremes: "The authority keeps the agreement with the account.",
+        elsewhere: "nginx `accept_terms_of_service`; httpd `MDCertificateAgreement`",
+    },
+    Key {
+        name: "directory",
+        group: ALL,
+        value: fill!(
+            Syntax {
+                what: "\"letsencrypt\", \"letsencrypt-staging\" or a URL",
+                parse: parse_directory,
+            },
+            RawAcme.acme.directory
+        ),
+        preset: Preset::Value("\"letsencrypt\""),
+        sample: "\"letsencrypt-staging\"",
+        effect: "The authority: its directory's URL, or a word for one of Let's Encrypt's. The front never changes to \
+                 another one by itself.",
+        extremes: "\"letsencrypt-staging\" is for trials: its limits are high, and clients do not trust its certificates.",
+        elsewhere: "nginx `acme_issuer` with `uri`; httpd `MDCertificateAuthority`; Caddy `acme_ca`",
+    },
+    Key {
+        name: "contact",
+        group: ALL,
+        value: fill!(
+            OneOrMore(Syntax {
+                what: "an address such as \"admin@example.org\"",
+                parse: parse_contact,
+            }),
+            RawAcme.acme.contact
+        ),
+        preset: Preset::Unset("the authority gets no address"),
+        sample: "\"admin@example.org\"",
+        effect: "The addresses of mail to which the authority may write, given when the account is made.",
+        extremes: "Let's Encrypt ignores them; others require one.",
+        elsewhere: "nginx `contact`; httpd `MDContactEmail`; Caddy `email`",
+    },
+    Key {
+        name: "state_dir",
+        group: ALL,
+        value: fill!(
+            file_path("a path such as \"/var/lib/catamaran/acme\""),
+            RawAcme.acme.state_dir
+        ),
+        preset: Preset::Value("\"/var/lib/catamaran/acme\""),
+        sample: "\"/srv/acme\"",
+        effect: "The directory with the account, the keys, the certificates and what is known of each name. The front \
+                 makes it, with the mode 0700, and takes the rights of others off what is in it. One process orders at \
+                 a time (`lock`); another one that serves meanwhile answers its challenges, too.",
+        extremes: "Without it each start would order anew, and soon meet the authority's limits: keep it, and back it up. \
+                   On NFS the lock may exclude nobody.",
+        elsewhere: "nginx `state_path`; httpd `MDStoreDir`; Caddy `storage`",
+    },
+    Key {
+        name: "key_type",
+        group: ALL,
+        value: fill!(
+            Choices(&[
+                ("p256", IssuedKeyType::P256),
+                ("p384", IssuedKeyType::P384),
+                ("rsa2048", IssuedKeyType::Rsa2048),
+            ]),
+            RawAcme.acme.key_type
+        ),
+        preset: Preset::Value("\"p256\""),
+        sample: "\"rsa2048\"",
+        effect: "The type of new keys; each certificate has a new one.",
+        extremes: "With \"rsa2048\" a handshake costs several times as much CPU; clients from before about 2010 know \
+                   nothing else.",
+        elsewhere: "nginx `acme_certificate` with `key=`; httpd `MDPrivateKeys`; Caddy `key_type`",
+    },
+    Key {
+        name: "profile",
+        group: ALL,
+        value: fill!(
+            Optional(Syntax {
+                what: "a name such as \"shortlived\"",
+                parse: parse_name,
+            }),
+            RawAcme.acme.profile
+        ),
+        preset: Preset::Unset("the authority's default"),
+        sample: "\"tlsserver\"",
+        effect: "The authority's profile of certificates, such as Let's Encrypt's \"classic\", \"tlsserver\" and \
+                 \"shortlived\" (six days).",
+        extremes: "An authority that does not know it refuses the order.",
+        elsewhere: "httpd `MDProfile`; Caddy `profile`",
+    },
+    Key {
+        name: "ca_file",
+        group: ALL,
+        value: fill!(
+            Optional(file_path("a path such as \"/etc/ssl/own-ca.pem\"")),
+            RawAcme.ca_file
+        ),
+        preset: Preset::Unset("the system's authorities"),
+        sample: "\"/etc/ssl/own-ca.pem\"",
+        effect: "The PEM file with the authorities that may issue the certificate of the directory's own server.",
+        extremes: "For an authority of your own. The system's trust is never changed.",
+        elsewhere: "nginx `ssl_trusted_certificate` of `acme_issuer`; httpd `MDCACertificateFile`",
+    },
+];
+
+/// The directory in which the packaged unit may keep state.
+const STATE_DIR: &str = "/var/lib/catamaran/acme";
+
+const CA_HINT: &str =
+    "install `ca-certificates`, or write `ca_file` with the authority of the directory's server";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_http_01_can_prove_are_taken() {
+        assert_eq!(
+            parse_dns_name("WWW.example.org").unwrap(),
+            "www.example.org"
+        );
+        for bad in [
+            "",
+            "localhost",
+            "10.0.0.1",
+            "a..b",
+            "-a.b",
+            "a_b.c",
+            "a.b/",
+            "*.",
+            "é.fr",
+        ] {
+            assert!(parse_dns_name(bad).is_err(), "{bad}");
+        }
+        let wildcard = parse_dns_name("*.example.org").unwrap_err().to_string();
+        assert!(wildcard.contains("dns-01"), "{wildcard}");
+    }
+
+    #[test]
+    fn a_directory_is_https() {
+        assert_eq!(parse_directory("letsencrypt").unwrap(), LETS_ENCRYPT);
+        assert!(parse_directory("https://127.0.0.1:14000/dir").is_ok());
+        for bad in ["", "lets-encrypt", "http://ca.test/dir", "ca.test"] {
+            assert!(parse_directory(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_contact("a@b.test").unwrap(), "mailto:a@b.test");
+        assert_eq!(parse_contact("mailto:a@b.test").unwrap(), "mailto:a@b.test");
+        for bad in ["", "a", "@b.test", "a@b", "a b@c.test"] {
+            assert!(parse_contact(bad).is_err(), "{bad}");
+        }
+    }
+}
