@@ -31,7 +31,7 @@ pub(crate) use self::control::over_control;
 use self::gates::SCREENED;
 pub use self::gates::{CaseSubject, GATES};
 pub use self::planted::PlantedRatio;
-pub use self::published::word;
+pub(crate) use self::published::UNDECIDED;
 pub use self::reach::{Reach, reach};
 use self::rule::{Contender, Question, RatioInterval};
 pub(crate) use self::rule::{LEVEL, can_only_suggest, hold_by_measure};

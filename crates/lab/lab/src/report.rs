@@ -94,6 +94,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::experiment::{ERA, Layout, Level};
     use crate::store;
 
     /// Each committed result, with its directory.
@@ -165,6 +166,49 @@ mod tests {
         );
         assert_eq!(text.matches("<details>").count(), 1);
         assert!(text.contains("| lstat | 6.00 | 1.00 |"), "{text}");
+    }
+
+    #[test]
+    fn a_report_begins_with_both_eras_and_says_the_limit_beside_verdicts() {
+        let results = committed();
+        let (_, keepalive) = results
+            .iter()
+            .find(|(path, _)| path.ends_with("keepalive-repetition"))
+            .unwrap();
+        let mut result = keepalive.clone();
+        let control = result.control;
+        let level = |era: &str| Level::Text(era.to_owned());
+        result.cells[control]
+            .levels
+            .insert(ERA.to_owned(), level("now"));
+        result.claims.clear();
+        for claim in &keepalive.claims {
+            for era in ["then", "now"] {
+                let mut of_era = claim.clone();
+                of_era.each.insert(ERA.to_owned(), level(era));
+                result.claims.push(of_era);
+            }
+        }
+        result.layout = Some(Layout {
+            there: "one machine".to_owned(),
+            here: Vec::new(),
+            limits: vec!["cpu".to_owned()],
+        });
+        let text = markdown(&result);
+        let first = text.split("\n\n**").next().unwrap();
+        for era in ["then", "now"] {
+            let row = format!(
+                "| Keep-alive raises throughput (era={era}) | ×3.21 | ×1.48 [1.45..1.64] | **holds {era}** |"
+            );
+            assert!(first.contains(&row), "{first}");
+        }
+        assert!(text.contains("There: one machine."), "{text}");
+        let rows = text.matches("; capacity is 1 / `cpu` |").count();
+        // Throughput and CPU time, of either era.
+        assert_eq!(rows, 4, "{text}");
+        let page = html(&result);
+        assert_eq!(page.matches("<div class=\"first\">").count(), 2);
+        assert!(page.contains("<br><small>capacity is 1 / `cpu`</small>"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use catamaran_stats::repetition::Finding;
 
 use super::{Outcome, Verdict, number};
-use crate::experiment::PublishedRatio;
+use crate::experiment::{ERA, PublishedRatio, THEN};
 
 impl PublishedRatio {
     /// The lower and the upper end of the published ratio; of a single ratio, the same number twice.
@@ -52,14 +52,21 @@ impl Outcome {
             }
         })
     }
-}
 
-/// The finding in one or two words.
-#[must_use]
-pub fn word(finding: Finding) -> &'static str {
-    match finding {
-        Finding::Holds => "holds now",
-        Finding::DoesNotHold => "does not hold",
-        Finding::Undecided => "undecided",
+    /// The finding in one or two words; empty if the source has published no ratio of this case.
+    #[must_use]
+    pub fn finding_word(&self) -> &'static str {
+        let mut era = self.each.get(ERA).into_iter();
+        let is_of_then = era.any(|era| era.to_string() == THEN);
+        match self.finding() {
+            None => "",
+            Some(Finding::Holds) if is_of_then => "holds then",
+            Some(Finding::Holds) => "holds now",
+            Some(Finding::DoesNotHold) => "does not hold",
+            Some(Finding::Undecided) => UNDECIDED,
+        }
     }
 }
+
+/// The word for a sentence about which nothing is shown.
+pub(crate) const UNDECIDED: &str = "undecided";

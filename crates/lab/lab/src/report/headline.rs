@@ -1,9 +1,7 @@
 //! The beginning of a report: the published ratio, our interval, and a verdict.
 
-use catamaran_stats::repetition::Finding;
-
 use super::claims;
-use crate::claim::Outcome;
+use crate::claim::{Outcome, UNDECIDED};
 use crate::experiment::{ERA, PublishedRatio, are_alike_but_for_era};
 use crate::result::ResultDocument;
 
@@ -14,7 +12,8 @@ pub(super) struct Headline<'a> {
     pub(super) published: PublishedRatio,
     /// Our ratio between the ends of its interval: lower end, ratio, upper end. `None` if there is no interval.
     pub(super) ours: Option<[f64; 3]>,
-    pub(super) finding: Finding,
+    /// Whether the published sentence holds here, in one or two words.
+    pub(super) word: &'static str,
     /// The verdict on our claim as a sentence; empty if there is no claim for it.
     sentence: &'a str,
 }
@@ -57,7 +56,7 @@ fn of_row(result: &ResultDocument) -> Option<Headline<'_>> {
         says: says.to_owned(),
         published: row.ratio?,
         ours: None,
-        finding: Finding::Undecided,
+        word: UNDECIDED,
         sentence: "",
     })
 }
@@ -72,7 +71,7 @@ fn of_claim(claim: &Outcome) -> Option<Headline<'_>> {
         says: claims::named(claim),
         published: claim.published?,
         ours,
-        finding: claim.finding()?,
+        word: claim.finding_word(),
         sentence: &claim.sentence,
     })
 }

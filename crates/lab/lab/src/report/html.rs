@@ -18,7 +18,7 @@ use catamaran_chart::{Ratios, escaped};
 use self::page::Page;
 use super::headline::{Headline, headlines};
 use super::setting;
-use crate::claim::{number, word};
+use crate::claim::number;
 use crate::gate::Effect;
 use crate::result::ResultDocument;
 
@@ -82,7 +82,7 @@ fn put_headline(page: &mut Page, result: &ResultDocument, headline: &Headline<'_
         }
         None => "no interval".to_owned(),
     };
-    let word = word(headline.finding);
+    let word = headline.word;
     page.put(format_args!(
         "<div class=\"first\"><div><p>{}: published {}, {ours}</p>\n{}{}</div>\n<p class=\"word {}\">{word}</p></div>\n",
         escaped(&headline.says),

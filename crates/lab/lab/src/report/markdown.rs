@@ -6,7 +6,7 @@ use catamaran_chart::escaped;
 
 use super::headline::headlines;
 use super::{claims, runs, setting, table};
-use crate::claim::{Outcome, number, word};
+use crate::claim::{Outcome, number};
 use crate::gate::GateFinding;
 use crate::result::{CALLS_MIN, CellResult, PublishedResult, ResultDocument};
 
@@ -50,7 +50,7 @@ fn first(result: &ResultDocument) -> String {
             headline.says,
             headline.published.words(),
             ours,
-            format!("**{}**", word(headline.finding)),
+            format!("**{}**", headline.word),
         ]);
     }
     if rows.is_empty() {
@@ -104,7 +104,7 @@ fn published(result: &ResultDocument) -> String {
                 claims::named(claim),
                 claims::published(claim),
                 claims::ratio(claim),
-                claim.finding().map_or("", word).to_owned(),
+                claim.finding_word().to_owned(),
             ]);
         }
     }

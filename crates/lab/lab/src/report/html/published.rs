@@ -3,7 +3,6 @@
 use catamaran_chart::escaped;
 
 use super::page::Page;
-use crate::claim::word;
 use crate::gate::GateFinding;
 use crate::report::claims;
 use crate::result::{CALLS_MIN, CallResult, PublishedResult, ResultDocument};
@@ -87,7 +86,7 @@ fn ratios(page: &mut Page, result: &ResultDocument) {
             format!("<td class=\"n brief\" data-name=\"here\">{figure}</td>"),
             format!(
                 "<td class=\"brief\" data-name=\"verdict\">{}</td>",
-                claim.finding().map_or("", word)
+                claim.finding_word()
             ),
         ]
     };
