@@ -44,9 +44,24 @@ const BUILTIN: &[Builtin] = &[
             "Launcher.java",
             concat!(
                 include_str!("../java/Tomcat.java"),
-                include_str!("../java/Gateway.java")
+                include_str!("../java/Gateway.java"),
+                include_str!("../java/GatewayToday.java")
             ),
         )],
+    ),
+    (
+        "gateway-then",
+        include_str!("../targets/gateway-then.toml"),
+        &[
+            (
+                "Launcher.java",
+                concat!(
+                    include_str!("../java/Tomcat6.java"),
+                    include_str!("../java/Gateway.java")
+                ),
+            ),
+            ("Application.java", include_str!("../java/GatewayThen.java")),
+        ],
     ),
     (
         "haproxy",
