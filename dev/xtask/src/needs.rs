@@ -48,6 +48,8 @@ pub(crate) fn of_tests() -> Vec<Need> {
         // A source of members for `discover`.
         package("etcd-server", "/usr/bin/etcd"),
         package("etcd-client", "/usr/bin/etcdctl"),
+        // Writes files of users, by the commands of docs/sign-on.md.
+        package("apache2-utils", "/usr/bin/htpasswd"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, with which the counts of `gauge` are compared.

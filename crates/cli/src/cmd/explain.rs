@@ -269,8 +269,21 @@ fn show_choice(explanation: &Explanation, lines: &mut Lines) {
 }
 
 fn show_auth(auth: &AuthOutlook, lines: &mut Lines) {
-    let (name, upstream) = (word(&auth.name), word(&auth.upstream));
-    let text = format!("{name} asks {} of upstream {upstream}", word(&auth.request));
+    let name = word(&auth.name);
+    let text = match (&auth.users_file, &auth.user) {
+        (Some(file), Some(user)) => {
+            format!(
+                "{name} checks the password of {} in {}",
+                word(user),
+                word(file)
+            )
+        }
+        (Some(_), None) => format!("{name} asks for a user and a password"),
+        (None, _) => {
+            let upstream = word(&auth.upstream);
+            format!("{name} asks {} of upstream {upstream}", word(&auth.request))
+        }
+    };
     lines.push("auth", &text);
     for (key, value) in &auth.fields {
         lines.push("asks", &format!("{}: {}", word(key), word(value)));

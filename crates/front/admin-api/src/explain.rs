@@ -151,12 +151,16 @@ objects! {
     pub struct AuthOutlook {
         /// The sign-on's name.
         pub name: String,
-        /// The upstream of the service.
+        /// The upstream of the service; empty if users are in a file.
         pub upstream: String,
-        /// The method and the path.
+        /// The method and the path; empty if users are in a file.
         pub request: String,
         /// The header fields, with names and values.
         pub fields: Vec<(String, String)>,
+        /// The file of users, if the sign-on has one.
+        pub users_file: Option<String>,
+        /// The user whose password would be checked, if the sign-on has a file of users and the request names one.
+        pub user: Option<String>,
         /// The status of the answer that was supposed, if one was.
         pub supposed: Option<u16>,
     }

@@ -79,8 +79,8 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) base: &'s Path,
     /// Reads the secret in a file; the error says why that is not possible.
     pub(crate) read_secret: &'s dyn Fn(&Path) -> Result<String, String>,
-    /// Whether the files of listeners' certificates are read and checked.
-    pub(crate) reads_certificates: bool,
+    /// Whether the files of listeners' certificates and of users are read and checked.
+    pub(crate) checks_files: bool,
     /// Reads the files of certificates for connections to backends. With `None` they are not read, and no backend is
     /// trusted.
     pub(crate) read_pem: Option<backend_tls::ReadPem<'s>>,
@@ -126,7 +126,7 @@ impl Surroundings<'_> {
         Self {
             base: Path::new(""),
             read_secret: &|_| Err("cannot be read from here".to_owned()),
-            reads_certificates: false,
+            checks_files: false,
             read_pem: None,
             read_page: None,
             roots: backend_tls::RootsCache::default(),
@@ -173,7 +173,7 @@ pub(crate) fn read(
                 file.upstreams = upstream::read(value, surroundings, mcmp.as_ref(), report);
             }
             "cache" => file.caches = cache::read(value, report),
-            "auth" => file.auths = auth::read(value, report),
+            "auth" => file.auths = auth::read(value, surroundings, report),
             "limit" => file.limits = limit::read(value, report),
             "route" => file.routes = route::read(value, surroundings, for_all, report),
             "admin" => file.admin = admin::read(value, surroundings, report),

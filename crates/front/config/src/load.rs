@@ -102,7 +102,7 @@ fn parse_at(
     let surroundings = Surroundings {
         base: path.parent().unwrap_or_else(|| Path::new("")),
         read_secret: &read_secret,
-        reads_certificates: true,
+        checks_files: true,
         read_pem: Some(&pem_or_reason),
         read_page: Some(&page_or_reason),
         roots: RootsCache::default(),

@@ -46,10 +46,10 @@ pub enum BasicFault {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum RealmFault {
     /// A control character, which no field may have.
-    #[error("a realm has no control characters")]
+    #[error("has a control character")]
     ControlCharacter,
     /// More bytes than a dialogue shows.
-    #[error("a realm has at most {REALM_BYTES_MAX} bytes")]
+    #[error("has more than {REALM_BYTES_MAX} bytes")]
     TooLong,
 }
 

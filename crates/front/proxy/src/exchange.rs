@@ -45,6 +45,7 @@ mod source_error;
 mod spans;
 mod state;
 pub(crate) mod tunnel;
+pub(crate) mod user_auth;
 pub(crate) mod verdict;
 
 use caching::RequestPlan;

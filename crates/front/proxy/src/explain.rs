@@ -206,9 +206,7 @@ impl Draft {
         let outlook = auth::outlook(verdict, auth, supposed_answer.as_ref());
         let sentence = auth::sentence(&outlook);
         self.auth = Some(outlook);
-        if let Some(answer) = supposed_answer {
-            auth::suppose(verdict, auth, answer);
-        }
+        auth::suppose(verdict, auth, supposed_answer);
         Some(sentence)
     }
 
@@ -230,6 +228,7 @@ impl Draft {
             }
             OwnContent::Preflight => self.answer(204, token, why),
             OwnContent::Service(status, ..) => self.answer(status.as_u16(), token, why),
+            OwnContent::Unauthorized(_) => self.answer(401, token, why),
             OwnContent::SignIn(location) => self.redirect(302, token, why, &text(&location)),
             // What limits say is shown beside the decision.
             OwnContent::Limited(_) => self.answer(429, token, why),

@@ -113,6 +113,7 @@ impl Running {
         replaced.extend(self.shared.retired.in_use());
         let mut site = Site::new(&config, workers, &mut replaced)
             .map_err(|name| StartError::UnknownUpstream { name })?;
+        site.read_users().map_err(StartError::Users)?;
         site.follow(&before);
         let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
         let profiles = self.next_profiles(&config).map_err(StartError::Tls)?;

@@ -41,8 +41,10 @@ use crate::site::{BackendStatus, Site};
 use crate::tls::acme::IssuanceFigures;
 use crate::tls::{self, ProfileError, Profiles};
 use crate::traces::Traces;
+use crate::users::UsersError;
 use crate::worker::encoders::EncoderMemory;
 use crate::worker::handshakes::FailureLog;
+use crate::worker::passwords::Passwords;
 use crate::worker::{FrontState, RequestFigures, Worker};
 
 /// Why the front did not start.
@@ -66,6 +68,12 @@ pub enum StartError {
     /// A TLS profile cannot be used.
     #[error(transparent)]
     Tls(#[from] ProfileError),
+    /// The users of a sign-on cannot be read.
+    #[error(transparent)]
+    Users(#[from] UsersError),
+    /// The system has no random bytes, which nobody else may know.
+    #[error("the system has no random bytes; make /dev/urandom readable")]
+    Random,
     /// A worker's thread or event loop cannot be created.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
@@ -120,6 +128,7 @@ pub fn start_inheriting(
     let _names = inheritance.names();
     let site = Site::new(&config, count, &mut Vec::new())
         .map_err(|name| StartError::UnknownUpstream { name })?;
+    site.read_users()?;
     site.say_clients_max(None);
     let overrides = inheritance.overrides();
     let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
@@ -151,6 +160,7 @@ pub fn start_inheriting(
         admission: Admission::new(),
         limits: Limits::default(),
         encoder_memory: EncoderMemory::default(),
+        passwords: Passwords::new().ok_or(StartError::Random)?,
         figures: RequestFigures::new(count),
         leaving: AtomicBool::new(false),
         drain: Drain::default(),

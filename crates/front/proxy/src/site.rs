@@ -56,6 +56,7 @@ use crate::site::sticky::Sticky;
 use crate::site::sticky::own_cookie::Own;
 use crate::site::turns::Turns;
 use crate::traces::NextParent;
+use crate::users::UsersError;
 use crate::via::Via;
 
 #[derive(Clone, Debug)]
@@ -330,6 +331,17 @@ impl Site {
     /// The sign-on of a route's rules; `None`: they have none, or the site does not have it.
     pub(crate) fn auth(&self, rules: &Rules) -> Option<&SiteAuth> {
         self.auths.as_ref()?.at(rules.auth()?)
+    }
+
+    /// Reads the files of users of all sign-ons. Before that these let nobody pass.
+    ///
+    /// # Errors
+    /// The first sign-on whose files cannot be used.
+    pub(crate) fn read_users(&self) -> Result<(), UsersError> {
+        for users in self.auths.iter().flat_map(|auths| auths.users()) {
+            users.renew()?;
+        }
+        Ok(())
     }
 
     /// The upstream with this name.

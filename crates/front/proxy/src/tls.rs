@@ -9,8 +9,7 @@ pub(crate) mod acme;
 mod changes;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -25,6 +24,7 @@ pub use changes::{AddedCertificate, CertificateChanges, ReplacedCertificate};
 
 use crate::config::{ListenerConfig, TlsConfig};
 use crate::line_queue::LineQueue;
+use crate::local_file::{LocalFile, Stamp, stamp};
 use crate::lock::lock;
 use crate::log_target::LogTarget;
 
@@ -42,11 +42,6 @@ pub(crate) struct LiveProfile {
     /// Held while the profile is replaced: changed files and issued certificates come from different threads.
     replacing: Mutex<()>,
 }
-
-/// Identifies the version of a file by its device, inode, size and time of modification; `None`: there is no such
-/// file. It comes from `stat` and not from inotify, which misses changes behind a symbolic link or by another
-/// machine.
-pub(crate) type Stamp = Option<(u64, u64, u64, i64, i64)>;
 
 /// The profile in use, and the time at which its files were read.
 #[derive(Debug)]
@@ -261,14 +256,15 @@ fn keys_in(path: &Path) -> Result<Arc<TicketKeys>, Fault> {
         hint: hint.to_owned(),
     };
     let hint = "write three lines, each by `openssl rand -hex 48`";
-    let file = open(path).map_err(|error| fault(format!("cannot be read: {error}"), hint))?;
+    let file = LocalFile::read(path, FILE_MAX)
+        .map_err(|error| fault(format!("cannot be read: {error}"), hint))?;
     if file.mode & 0o077 != 0 {
         let mode = file.mode & 0o7777;
         let message = format!("has the mode {mode:04o}: others could read every session");
         let hint = "chmod 0600 it, and own it by the user of the front";
         return Err(fault(message, hint));
     }
-    TicketKeys::from_file(&file.pem.bytes).map_err(|message| fault(message, hint))
+    TicketKeys::from_file(&file.bytes).map_err(|message| fault(message, hint))
 }
 
 fn keys_made() -> Result<Arc<TicketKeys>, Fault> {
@@ -458,11 +454,6 @@ pub(crate) fn stamps(config: &TlsConfig) -> Vec<Stamp> {
     files.map(|path| stamp(path)).collect()
 }
 
-fn stamp(path: &Path) -> Stamp {
-    let it = std::fs::metadata(path).ok()?;
-    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
-}
-
 /// Reads the files of a profile. The error has one fault for each file that cannot be read.
 fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
     let mut faults = Vec::new();
@@ -494,8 +485,8 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
 
 /// Reads a file; a failure is added to `faults`.
 fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
-    match open(path) {
-        Ok(file) => Some(file.pem),
+    match LocalFile::read(path, FILE_MAX) {
+        Ok(file) => Some(pem_file(path, file)),
         Err(error) => {
             faults.push(Fault {
                 part,
@@ -507,34 +498,14 @@ fn pem(path: &Path, part: Part, faults: &mut Vec<Fault>) -> Option<PemFile> {
     }
 }
 
-/// The content and permissions of a file.
-struct OpenedFile {
-    pem: PemFile,
-    mode: u32,
+/// A file as PEM.
+fn pem_file(path: &Path, file: LocalFile) -> PemFile {
+    PemFile {
+        path: path.to_owned(),
+        is_public: file.is_public(),
+        bytes: file.bytes,
+    }
 }
 
-/// Reads a regular file of at most [`FILE_MAX`] bytes.
-fn open(path: &Path) -> io::Result<OpenedFile> {
-    let file = std::fs::File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(io::Error::other("it is larger than 16 MiB"));
-    }
-    let mode = metadata.mode();
-    Ok(OpenedFile {
-        pem: PemFile {
-            path: path.to_owned(),
-            bytes,
-            is_public: mode & 0o004 != 0,
-        },
-        mode,
-    })
-}
-
-/// The largest file that is read, in bytes; lists of revoked certificates are the largest files.
-const FILE_MAX: u64 = 16 << 20;
+/// The largest file that is read, in MiB; lists of revoked certificates are the largest files.
+const FILE_MAX: u64 = 16;

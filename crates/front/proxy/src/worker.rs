@@ -8,6 +8,7 @@ pub(crate) mod encoders;
 pub(crate) mod files;
 pub(crate) mod handshakes;
 pub(crate) mod in_flight;
+pub(crate) mod passwords;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +42,7 @@ use crate::worker::encoders::EncoderMemory;
 use crate::worker::files::WorkerFiles;
 use crate::worker::handshakes::{FailureLog, Handshakes};
 use crate::worker::in_flight::InFlight;
+use crate::worker::passwords::Passwords;
 
 /// The state of the front that all workers share.
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub(crate) struct FrontState {
     pub(crate) limits: Limits,
     /// The number of bytes that encoders of responses hold.
     pub(crate) encoder_memory: EncoderMemory,
+    /// The passwords of users that are checked and that were right.
+    pub(crate) passwords: Passwords,
     /// Figures that are kept only for administrators: times of responses, and requests in flight.
     pub(crate) figures: RequestFigures,
     /// Whether the drain is about to begin: the front still serves, but answers that it is not ready.
@@ -277,6 +281,11 @@ impl Worker {
     /// The memory that the encoders of all workers hold.
     pub(crate) fn encoder_memory(&self) -> &EncoderMemory {
         &self.shared.encoder_memory
+    }
+
+    /// The passwords of users that are checked and that were right, for all workers.
+    pub(crate) fn passwords(&self) -> &Passwords {
+        &self.shared.passwords
     }
 
     /// The worker's tasks that belong to no connection.

@@ -330,6 +330,26 @@ fn explain_shows_what_a_sign_on_asks_and_supposes() {
 }
 
 #[test]
+fn users_of_htpasswd_sign_on() {
+    let page = include_str!("../../../../docs/sign-on.md");
+    let (_, section) = page.split_once("## Users in a file").unwrap();
+    let reader = Reader::new();
+    reader.saves("catamaran.toml", block(section, "toml", 0));
+    let commands = block(section, "sh", 0).trim_end();
+    let get = line(section, "curl --user");
+    let printed = reader.types(&format!(
+        "catamaran app --ajp 127.0.0.1:8009 2> app.log &
+         {commands} >&2
+         catamaran serve --config catamaran.toml > access.log 2> front.log &
+         says 'listening on'
+         {get} > page
+         stat -c %s page
+         {get} --user ann:guess --output /dev/null --write-out '%{{http_code}}\\n'"
+    ));
+    assert_eq!(printed, "347\n401\n");
+}
+
+#[test]
 fn readiness_names_the_upstream() {
     let page = include_str!("../../../../docs/monitoring.md");
     let reader = Reader::new();

@@ -121,7 +121,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
     Row { folder: "files", may_use: &["coding", "message"] },
-    Row { folder: "proxy", may_use: &["admin-api", "gauge", "coding", "discover", "files", "upstream", "http1", "http2", "http-client", "balance", "cache", "limit", "message", "tls", "transport", "units"] },
+    Row { folder: "proxy", may_use: &["admin-api", "gauge", "coding", "credentials", "discover", "files", "upstream", "http1", "http2", "http-client", "balance", "cache", "limit", "message", "tls", "transport", "units"] },
     Row { folder: "connector", may_use: &["ajp", "http1", "message", "transport"] },
     Row { folder: "load", may_use: &["ajp", "http1", "http2", "memcache", "message", "stats", "chart", "tls", "units"] },
     Row { folder: "bench", may_use: &["gauge", "load", "units"] },

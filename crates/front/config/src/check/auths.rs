@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use catamaran_proxy::config::{
-    AttributeSource, AuthConfig, AuthKind, ForwardAuth, ListenAddress, ListenerConfig,
-    RequestAttributes, Template, UserSource,
+    AttributeSource, AuthKind, ListenAddress, ListenerConfig, RequestAttributes, Template,
+    UserSource,
 };
 use catamaran_proxy::explain::{Question, explain};
 
@@ -22,8 +22,9 @@ pub(super) fn check(file: &File, report: &mut Report) {
     // While other tables have faults, a sign-on may be missing because of them.
     let are_complete = report.faults() == 0;
     for auth in &file.auths {
-        let AuthKind::Forward(service) = &auth.value.kind;
-        let name = &service.upstream;
+        let Some(name) = auth.value.upstream() else {
+            continue;
+        };
         if upstream_names(file).all(|upstream| upstream != name) {
             let message = format!("there is no upstream `{name}`");
             let hint = meant_or(nearest(name, upstream_names(file)), || {
@@ -64,10 +65,7 @@ pub(super) fn check(file: &File, report: &mut Report) {
 
 /// The upstreams of all services.
 pub(super) fn upstreams(file: &File) -> impl Iterator<Item = &str> {
-    file.auths.iter().map(|auth| {
-        let AuthKind::Forward(service) = &auth.value.kind;
-        &service.upstream[..]
-    })
+    file.auths.iter().filter_map(|auth| auth.value.upstream())
 }
 
 /// Faults pages to sign on that need the same sign-on, and warns of ways around a sign-on. Call it only if the file has
@@ -77,8 +75,9 @@ pub(super) fn check_routes(file: &File, report: &mut Report) {
         return;
     }
     for auth in &file.auths {
-        let AuthKind::Forward(service) = &auth.value.kind;
-        if let Some(sign_in) = &service.sign_in {
+        if let AuthKind::Forward(service) = &auth.value.kind
+            && let Some(sign_in) = &service.sign_in
+        {
             check_sign_in(file, auth, sign_in, report);
         }
     }
@@ -204,15 +203,10 @@ fn warn_without_user(file: &File, upstream: &Upstream, report: &mut Report) {
         .iter()
         .filter(leads_here)
         .filter_map(|route| auth_of(route));
-    let has_user = |auth: &Auth| {
-        let AuthConfig { kind, .. } = &auth.value;
-        let AuthKind::Forward(ForwardAuth { user, .. }) = kind;
-        user.is_some()
-    };
     let wants_user = upstream.attributes.remote_user == Some(UserSource::Auth);
     let is_told = auths.any(|name| {
         let mut known = file.auths.iter().filter(|auth| auth.value.name == name);
-        known.any(|auth| !wants_user || has_user(auth))
+        known.any(|auth| !wants_user || auth.value.has_user())
     });
     if !is_told {
         let name = &upstream.name;

@@ -91,7 +91,7 @@ fn read_one(
         table.push(Finding::fault(message, place.clone()).hint(hint));
     }
     table.finish(report);
-    if has_good_keys && surroundings.reads_certificates {
+    if has_good_keys && surroundings.checks_files {
         if has_all_certificates && written_acme.is_some() == acme.is_some() {
             check(&profile, |_| true, &places, report);
         } else {

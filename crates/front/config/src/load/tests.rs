@@ -76,6 +76,15 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
             "" => text.replace(IN_DNS, "from = \"file\"\npath = \"others.toml\""),
             _ => text.replace(IN_DNS, "from = \"file\""),
         },
+        // A sign-on has either kind of keys, and that of [admin] has users.
+        "upstream" | "path" if header == "[auth.NAME]" && added.is_empty() => {
+            text.replace(AUTH_SERVICE, AUTH_USERS)
+        }
+        "users_file" if !added.is_empty() => text.replace(AUTH_SERVICE, ""),
+        "groups_file" | "users" | "groups" | "realm" | "failures" | "pass_credentials" => {
+            text.replace(AUTH_SERVICE, AUTH_USERS)
+        }
+        "auth" if header == "[admin]" => text.replace(AUTH_SERVICE, AUTH_USERS),
         _ if header == "[mcmp]" => text.replace(IN_DNS, "from = \"mcmp\""),
         "client_cert_fields" => text.replace("ajp://127.0.0.1:8009", "http://127.0.0.1:8080"),
         "index"
@@ -154,6 +163,12 @@ fn each_key_reaches_a_value_of_its_own() {
         if key.name == "fields" && header == "[auth.NAME]" {
             added.insert_str(0, "user = \"X-User\"\n");
         }
+        if key.name == "groups" {
+            added.insert_str(0, "groups_file = \"groups\"\n");
+        }
+        if key.name == "groups_file" {
+            added.insert_str(0, "groups = [\"all\"]\n");
+        }
         if key.name == "auth_type" {
             added.insert_str(0, "remote_user = \"header:X-User\"\n");
         }
@@ -230,7 +245,7 @@ fn over_tls(group: &str, keys: &str) -> Result<Arc<Trust>, String> {
     };
     let surroundings = Surroundings {
         base: Path::new("/etc"),
-        reads_certificates: true,
+        checks_files: true,
         read_pem: Some(&read),
         ..Surroundings::none()
     };
@@ -488,6 +503,10 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
 const IN_DNS: &str =
     "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";
 
+/// What a sign-on needs, of each kind.
+const AUTH_SERVICE: &str = "upstream = \"NAME\"\npath = \"/auth\"";
+const AUTH_USERS: &str = "users_file = \"users\"";
+
 /// The tables of a file, each with what it needs.
 const TABLES: &[(&str, &str)] = &[
     ("[server]", ""),
@@ -517,10 +536,7 @@ const TABLES: &[(&str, &str)] = &[
     ("[cache.NAME]", ""),
     ("[cache.pages]", ""),
     ("[limit.NAME]", "rate = \"1/s\""),
-    (
-        "[auth.NAME]",
-        "upstream = \"NAME\"\npath = \"/oauth2/auth\"",
-    ),
+    ("[auth.NAME]", AUTH_SERVICE),
     ("[[route]]", "upstream = \"NAME\"\nrewrite = \"/inner\""),
     ("[server.response_headers]", ""),
     ("[route.unless]", "cookie = \"operator=1\""),

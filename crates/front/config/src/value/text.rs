@@ -21,6 +21,9 @@ pub(crate) enum TextError {
     /// The text is not a valid name of a backend.
     #[error("must be 1 to {LABEL_MAX} printable ASCII characters without spaces or quotes")]
     Label,
+    /// The text is not the name of a user or of a group.
+    #[error("must be 1 to {MEMBER_MAX} bytes without a colon or control characters")]
+    Member,
     /// The text is not a token.
     #[error("must be a token (RFC 9110, section 5.6.2) of 1 to {NAME_MAX} characters")]
     Token,
@@ -121,6 +124,17 @@ pub(crate) fn parse_name(text: &str) -> Result<String, TextError> {
 pub(crate) fn parse_label(text: &str) -> Result<String, TextError> {
     let good = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte);
     check(text, LABEL_MAX, good, TextError::Label)
+}
+
+/// Parses the name of a user or of a group, as it stands in a file of `htpasswd` or of groups.
+pub(crate) fn parse_member(text: &str) -> Result<String, TextError> {
+    let is_odd = |letter: char| letter.is_control() || letter == ':';
+    let fits = (1..=MEMBER_MAX).contains(&text.len());
+    if fits && !text.contains(is_odd) {
+        Ok(text.to_owned())
+    } else {
+        Err(TextError::Member)
+    }
 }
 
 /// Parses a token: the pseudonym in `Via`, or the name of a cookie or of a path parameter.
@@ -409,6 +423,9 @@ fn check(
 
 /// The most bytes of the name of an upstream, which is in every line of the access log.
 const NAME_MAX: usize = 64;
+
+/// The most bytes of the name of a user, which is `htpasswd`'s limit.
+const MEMBER_MAX: usize = 255;
 
 /// The most bytes of the name of a backend: enough for the URL of the longest socket path.
 const LABEL_MAX: usize = 128;

@@ -146,6 +146,7 @@ pub(super) fn observe(desk: &Desk) -> Observation {
         caches: site.caches.to_vec(),
         request_limits: site.limits.clone(),
         auths: site.auths.clone(),
+        hashes_waiting: shared.passwords.waiting(),
         usage: process::own_usage().ok(),
         certificates: tls::certificates(&profiles),
         refusals: tls::refusals(&profiles),

@@ -55,6 +55,8 @@ pub(crate) struct Observation {
     pub(crate) request_limits: Option<Arc<SiteLimits>>,
     /// The sign-ons; `None`: there are none.
     pub(crate) auths: Option<Arc<SiteAuths>>,
+    /// The passwords that wait for a thread.
+    pub(crate) hashes_waiting: usize,
     pub(crate) log_lines_dropped: u64,
     pub(crate) log_lines_lost: u64,
     pub(crate) own_log_lines_dropped: u64,
@@ -195,7 +197,7 @@ fn render_contents(page: &mut Exposition, observed: &Observation) {
     render_compression(page, observed);
     render_caches(page, &observed.caches);
     render_request_limits(page, observed.request_limits.as_deref());
-    render_auths(page, observed.auths.as_deref());
+    render_auths(page, observed);
 }
 
 fn render_files(page: &mut Exposition, counters: &CountersSnapshot) {
@@ -285,8 +287,9 @@ fn render_request_limits(page: &mut Exposition, limits: Option<&SiteLimits>) {
         .only(limits.map_or(0, |limits| limits.table().evicted()));
 }
 
-fn render_auths(page: &mut Exposition, auths: Option<&SiteAuths>) {
-    let all: Vec<AuthFigures> = auths.into_iter().flat_map(SiteAuths::figures).collect();
+fn render_auths(page: &mut Exposition, observed: &Observation) {
+    let auths = || observed.auths.as_deref().into_iter();
+    let all: Vec<AuthFigures> = auths().flat_map(SiteAuths::figures).collect();
     let mut requests = page.family(&families::AUTH_REQUESTS);
     for auth in &all {
         for (result, count) in AuthResult::ALL.iter().zip(auth.requests) {
@@ -297,6 +300,12 @@ fn render_auths(page: &mut Exposition, auths: Option<&SiteAuths>) {
     for auth in &all {
         waits.histogram(&[&auth.name], &auth.waits);
     }
+    let mut refused = page.family(&families::AUTH_FILES_REFUSED);
+    for users in auths().flat_map(SiteAuths::users) {
+        refused.sample(&[&users.name], u8::from(users.is_refused()));
+    }
+    page.family(&families::AUTH_HASHES_WAITING)
+        .only(observed.hashes_waiting);
 }
 
 fn render_logs(page: &mut Exposition, observed: &Observation) {

@@ -20,7 +20,7 @@ use crate::exchange::fields::passage::{RequestedUrl, Values, scheme};
 use crate::exchange::fields::signed_on::{ClaimRules, SignedOn};
 use crate::exchange::outgoing::Outgoing;
 use crate::exchange::verdict::{OwnAnswer, Verdict, wants_page};
-use crate::site::auth::SiteAuth;
+use crate::site::auth::{AskedService, SiteAuth};
 use crate::tunnel_request;
 
 /// What the answer of a sign-on means for a request.
@@ -35,11 +35,7 @@ pub(crate) enum AuthOutcome {
 }
 
 /// The request to the service about a client's request.
-pub(crate) fn request<'s>(
-    verdict: &Verdict<'s>,
-    auth: &SiteAuth,
-    service: &ForwardAuth,
-) -> Box<Outgoing<'s>> {
+pub(crate) fn request<'s>(verdict: &Verdict<'s>, service: &AskedService) -> Box<Outgoing<'s>> {
     let asked = &*verdict.head;
     let mut headers = Fields::new();
     let mut copy = |name: Id| {
@@ -51,7 +47,7 @@ pub(crate) fn request<'s>(
     if verdict.sender.peer.trusted {
         REPORTED.into_iter().for_each(&mut copy);
     }
-    for name in &service.request_fields {
+    for name in &service.config.request_fields {
         for value in asked.headers.get_all(name) {
             headers.append(name, value);
         }
@@ -69,7 +65,7 @@ pub(crate) fn request<'s>(
     headers.insert("X-Forwarded-Uri", &path_query);
     let whole = [origin, b"://", &url.authority[..], &path_query].concat();
     headers.insert("X-Original-URL", whole);
-    let path = auth.asked.path.clone();
+    let path = service.path.clone();
     let head = RequestHead {
         method: Method::GET,
         target: Target {

@@ -47,7 +47,9 @@ pub(crate) fn add<'s>(
     route: Option<&'s Route>,
     head: &RequestHead,
 ) {
-    if let Some(limits) = grounds.site.limits.as_deref() {
+    if let Some(limits) = grounds.site.limits.as_deref()
+        && limits.concern_requests()
+    {
         add_of(limits, keys, grounds, sender, route, head);
     }
 }

@@ -189,7 +189,7 @@ impl LimitFields {
 }
 
 /// A time in seconds, rounded up, at least 1.
-fn whole_seconds(time: Duration) -> u64 {
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
     let begun_second = u64::from(time.subsec_nanos() > 0);
     time.as_secs().saturating_add(begun_second).max(1)
 }

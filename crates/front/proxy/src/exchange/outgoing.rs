@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use catamaran_cache::vary::RequestFields;
 use catamaran_http1::Fault;
-use catamaran_message::name::{COOKIE, HOST};
+use catamaran_message::name::{AUTHORIZATION, COOKIE, HOST};
 use catamaran_message::{
     Authority, Field, FieldName, Fields, Id, NameRef, Request, RequestHead, Traits,
 };
@@ -156,8 +156,15 @@ impl<'s> Outgoing<'s> {
             Attributes::take(wanted, &mut head.headers, &mut withheld, facts)
         });
         if let Some(signed_on) = purpose.signed_on {
-            let AuthKind::Forward(service) = &signed_on.auth.kind;
-            hide_cookies(&service.hide_cookies, &mut head.headers, &mut withheld);
+            match &signed_on.auth.kind {
+                AuthKind::Forward(service) => {
+                    hide_cookies(&service.hide_cookies, &mut head.headers, &mut withheld);
+                }
+                AuthKind::Users(users) if users.pass_credentials => {}
+                AuthKind::Users(_) => {
+                    withhold(&mut head.headers, &mut withheld, |it| it.is(AUTHORIZATION));
+                }
+            }
             signed_on.add_to(&mut head.headers);
         }
         let id_name = site.server.request_id.as_ref().map(NameRef::from);

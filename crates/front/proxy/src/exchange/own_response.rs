@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use catamaran_message::name::{CACHE_CONTROL, RETRY_AFTER};
+use catamaran_message::name::{CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE};
 use catamaran_message::{BodyLength, Fields};
 use catamaran_upstream::Culprit;
 use http::StatusCode;
@@ -78,6 +78,12 @@ pub(crate) async fn answer(
         OwnContent::Service(status, fields, body) => Answer::new(status, *fields, body),
         OwnContent::SignIn(location) => {
             let mut answer = Answer::redirect(StatusCode::FOUND, location, exchange.id);
+            answer.add(CACHE_CONTROL, "no-store");
+            answer
+        }
+        OwnContent::Unauthorized(challenge) => {
+            let mut answer = page(exchange, StatusCode::UNAUTHORIZED);
+            answer.add(WWW_AUTHENTICATE, challenge);
             answer.add(CACHE_CONTROL, "no-store");
             answer
         }

@@ -1,24 +1,29 @@
 //! Asks the sign-on of a route whether a request may be served.
 //!
-//! It is asked once a request, after the guards and limits and before any source of a response. Nothing is remembered: a
-//! key that lacks a part of the request would give one client what another may have. Whatever goes wrong, the request is
-//! not served. The body of the request is not read meanwhile, and its client is not told to send it.
+//! It is asked once a request, after the guards and limits and before any source of a response. What a service answers is
+//! not remembered: a key that lacks a part of the request would give one client what another may have. A right password
+//! is remembered by [`crate::worker::passwords`]. Whatever goes wrong, the request is not served. The body of the request
+//! is not read meanwhile, and its client is not told to send it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use catamaran_upstream::Culprit;
+use http::StatusCode;
 use tokio::time::Instant;
 
-use crate::config::{AuthKind, ForwardAuth};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::failure::Failure;
 use crate::exchange::fetch::{self, Subrequest, SubrequestError};
 use crate::exchange::forward_auth::{self, AuthOutcome};
-use crate::exchange::leaving::unless_left;
+use crate::exchange::leaving::{in_time, unless_left};
 use crate::exchange::logged::LoggedAuth;
 use crate::exchange::state::Exchange;
 use crate::exchange::verdict::{OwnAnswer, OwnContent, Verdict};
-use crate::site::auth::{AuthResult, SiteAuth};
+use crate::exchange::{limits, user_auth};
+use crate::site::auth::{AskedService, AuthResult, SiteAuth, SiteAuthKind};
+use crate::users::LiveUsers;
+use crate::worker::passwords::{PasswordQuestion, PasswordVerdict};
 
 /// Asks the sign-on, and returns the verdict with what it told, or with the answer to a client that it does not let pass.
 pub(crate) async fn authenticate<'a>(
@@ -28,8 +33,9 @@ pub(crate) async fn authenticate<'a>(
     auth: &'a SiteAuth,
 ) -> Verdict<'a> {
     let began = Instant::now();
-    let outcome = match &auth.config.kind {
-        AuthKind::Forward(service) => ask(exchange, down, &verdict, auth, service).await,
+    let outcome = match &auth.kind {
+        SiteAuthKind::Forward(service) => ask(exchange, down, &verdict, auth, service).await,
+        SiteAuthKind::Users(users) => check_user(exchange, down, &verdict, auth, users).await,
     };
     note(exchange, auth, &outcome, began.elapsed());
     match outcome {
@@ -52,18 +58,18 @@ async fn ask<'a>(
     down: &mut Downstream<'_>,
     verdict: &Verdict<'a>,
     auth: &SiteAuth,
-    service: &ForwardAuth,
+    service: &AskedService,
 ) -> AuthOutcome {
-    let request = forward_auth::request(verdict, auth, service);
+    let request = forward_auth::request(verdict, service);
     let subrequest = Subrequest {
-        upstream: &exchange.site.upstreams[auth.asked.upstream],
+        upstream: &exchange.site.upstreams[service.upstream],
         request: &request,
-        time_max: service.timeout,
-        body_max: service.answer_max,
+        time_max: service.config.timeout,
+        body_max: service.config.answer_max,
     };
     let collecting = Box::pin(fetch::collect(exchange.scene, exchange.sites, subrequest));
     match unless_left(collecting, exchange.scene, down).await {
-        Ok(Ok((head, body))) => forward_auth::judge(verdict, auth, service, head, body),
+        Ok(Ok((head, body))) => forward_auth::judge(verdict, auth, &service.config, head, body),
         Ok(Err(SubrequestError::TooLarge)) => {
             AuthOutcome::Failed(forward_auth::bad_gateway("auth-answer"))
         }
@@ -72,6 +78,52 @@ async fn ask<'a>(
         }
         Err(error) => AuthOutcome::Failed(Failure::from_client(&error)),
     }
+}
+
+/// Looks a user up in the file, and has the password checked.
+async fn check_user<'a>(
+    exchange: &Exchange<'a>,
+    down: &mut Downstream<'_>,
+    verdict: &Verdict<'a>,
+    auth: &SiteAuth,
+    users: &LiveUsers,
+) -> AuthOutcome {
+    let Some(credentials) = user_auth::credentials(&verdict.head) else {
+        return user_auth::deny(&users.config);
+    };
+    let Some(read) = users.current() else {
+        return AuthOutcome::Failed(unavailable("auth-unknown"));
+    };
+    let user = credentials.as_ref().map(|it| it.user().to_owned()).ok();
+    let scene = exchange.scene;
+    let question = PasswordQuestion {
+        site: exchange.site,
+        auth: &users.name,
+        users: &read,
+        client: verdict.sender.identity.ip,
+    };
+    let check = scene.worker.passwords().check(question, credentials);
+    let until = scene.now() + HASH_WAIT_MAX;
+    let checked = match in_time(check, scene, down, until).await {
+        Ok(checked) => checked.unwrap_or(PasswordVerdict::Busy),
+        Err(error) => return AuthOutcome::Failed(Failure::from_client(&error)),
+    };
+    match (checked, user) {
+        (PasswordVerdict::Right, Some(user)) if read.permits(&user) => {
+            user_auth::grant(verdict, auth, &users.config, &user)
+        }
+        (PasswordVerdict::Right, _) => user_auth::deny(&users.config),
+        (PasswordVerdict::Wrong, _) => user_auth::refuse_password(&users.config),
+        (PasswordVerdict::Limited(wait), _) => {
+            let seconds = limits::whole_seconds(wait);
+            AuthOutcome::Answered(OwnAnswer::limited("auth-limited", seconds))
+        }
+        (PasswordVerdict::Busy, _) => AuthOutcome::Failed(unavailable("auth-busy")),
+    }
+}
+
+fn unavailable(token: &'static str) -> Failure {
+    Failure::new(Culprit::Front, StatusCode::SERVICE_UNAVAILABLE, token)
 }
 
 /// Counts the result, and notes for the log who has signed on and how long that took.
@@ -99,3 +151,6 @@ fn note(exchange: &mut Exchange<'_>, auth: &SiteAuth, outcome: &AuthOutcome, wai
 fn is_sign_in(answer: &OwnAnswer) -> bool {
     matches!(answer.content, OwnContent::SignIn(_))
 }
+
+/// The longest time for which a request waits for the hash of its password.
+const HASH_WAIT_MAX: Duration = Duration::from_secs(10);

@@ -156,7 +156,7 @@ impl Answer {
     }
 
     /// Adds a field.
-    pub(crate) fn add(&mut self, name: Id, value: &str) {
+    pub(crate) fn add(&mut self, name: Id, value: impl AsRef<[u8]>) {
         self.head.headers.append(name, value);
     }
 

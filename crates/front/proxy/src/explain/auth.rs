@@ -6,28 +6,43 @@ use catamaran_message::{FieldName, Fields, ResponseHead};
 use http::StatusCode;
 
 use super::text;
-use crate::config::AuthKind;
 use crate::exchange::forward_auth::{self, AuthOutcome};
+use crate::exchange::user_auth;
 use crate::exchange::verdict::Verdict;
-use crate::site::auth::SiteAuth;
+use crate::site::auth::{SiteAuth, SiteAuthKind};
 
-/// The request that the service would get. `supposed` is the answer that the question supposes.
+/// The request that the service would get, or the file in which the user would be looked up. `supposed` is the answer that
+/// the question supposes.
 pub(super) fn outlook(
     verdict: &Verdict<'_>,
     auth: &SiteAuth,
     supposed: Option<&ResponseHead>,
 ) -> AuthOutlook {
-    let AuthKind::Forward(service) = &auth.config.kind;
-    let request = forward_auth::request(verdict, auth, service);
-    let fields = request.head.headers.iter();
-    AuthOutlook {
-        name: auth.config.name.clone(),
-        upstream: service.upstream.clone(),
-        request: format!("{} {}", request.head.method, text(&auth.asked.path.forward)),
-        fields: fields
-            .map(|field| (field.lower_name(), text(field.value())))
-            .collect(),
-        supposed: supposed.map(|head| head.status.as_u16()),
+    let supposed = supposed.map(|head| head.status.as_u16());
+    let name = auth.config.name.clone();
+    match &auth.kind {
+        SiteAuthKind::Forward(service) => {
+            let request = forward_auth::request(verdict, service);
+            let fields = request.head.headers.iter();
+            let path = text(&service.path.forward);
+            AuthOutlook {
+                name,
+                upstream: service.config.upstream.clone(),
+                request: format!("{} {path}", request.head.method),
+                fields: fields
+                    .map(|field| (field.lower_name(), text(field.value())))
+                    .collect(),
+                supposed,
+                ..AuthOutlook::default()
+            }
+        }
+        SiteAuthKind::Users(users) => AuthOutlook {
+            name,
+            users_file: Some(users.config.users_file.display().to_string()),
+            user: user_auth::claimed_user(&verdict.head),
+            supposed,
+            ..AuthOutlook::default()
+        },
     }
 }
 
@@ -39,17 +54,37 @@ pub(super) fn sentence(outlook: &AuthOutlook) -> String {
         request,
         ..
     } = outlook;
-    let asked = format!("sign-on {name} is asked first: {request} of upstream {upstream}");
+    let (asked, yes) = match (&outlook.users_file, &outlook.user) {
+        (None, _) => (
+            format!("{request} of upstream {upstream}"),
+            "it answers 2xx",
+        ),
+        (Some(file), Some(user)) => (format!("the password of {user}, in {file}"), "it is right"),
+        (Some(_), None) => {
+            return format!("sign-on {name} is asked first: the request has no user and password");
+        }
+    };
+    let sentence = format!("sign-on {name} is asked first: {asked}");
     match outlook.supposed {
-        Some(status) => format!("{asked}; it is supposed to answer {status}"),
-        None => format!("{asked}; all else holds if it answers 2xx"),
+        Some(status) => format!("{sentence}; it is supposed to answer {status}"),
+        None => format!("{sentence}; all else holds if {yes}"),
     }
 }
 
-/// Has the verdict be the one after this answer of the service.
-pub(super) fn suppose(verdict: &mut Verdict<'_>, auth: &SiteAuth, answer: ResponseHead) {
-    let AuthKind::Forward(service) = &auth.config.kind;
-    match forward_auth::judge(verdict, auth, service, answer, Bytes::new()) {
+/// Has the verdict be the one after this answer of the service; without an answer it stays as it is. For a file of users
+/// a 2xx says that the password is right, as is supposed without an answer, and every other status that it is wrong.
+pub(super) fn suppose(verdict: &mut Verdict<'_>, auth: &SiteAuth, answer: Option<ResponseHead>) {
+    let outcome = match (&auth.kind, answer) {
+        (SiteAuthKind::Forward(_), None) => return,
+        (SiteAuthKind::Forward(service), Some(answer)) => {
+            forward_auth::judge(verdict, auth, &service.config, answer, Bytes::new())
+        }
+        (SiteAuthKind::Users(users), answer) => {
+            let is_right = answer.is_none_or(|answer| answer.status.is_success());
+            user_auth::suppose(verdict, auth, users, is_right)
+        }
+    };
+    match outcome {
         AuthOutcome::Granted(signed_on, _) => verdict.identify(signed_on),
         AuthOutcome::Answered(answer) => verdict.refuse_by(answer),
         AuthOutcome::Failed(failure) => verdict.fail(failure),

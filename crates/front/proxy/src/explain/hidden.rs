@@ -95,12 +95,18 @@ fn texts_asked(auth: &mut AuthOutlook) -> Vec<&mut String> {
     let AuthOutlook {
         request,
         fields,
+        users_file,
+        user,
         name: _,
         upstream: _,
         supposed: _,
     } = auth;
     let values = fields.iter_mut().map(|(_, value)| value);
-    std::iter::once(request).chain(values).collect()
+    let of_users = users_file.iter_mut().chain(user);
+    std::iter::once(request)
+        .chain(values)
+        .chain(of_users)
+        .collect()
 }
 
 /// The texts in a backend's request that may contain a text of the configuration file.

@@ -95,6 +95,7 @@ pub(super) fn why_answered(token: &str) -> &'static str {
             "a preflight, and the routes that its request may get do not all have the same [route.cors]"
         }
         "auth-denied" => "the route's sign-on does not let it pass",
+        "auth-password" => "the user or the password is wrong",
         "auth-sign-in" => "the client has to sign on",
         "redirect-https" => "`redirect_https` of the listener",
         "acme-challenge" => {

@@ -1,5 +1,4 @@
-//! A thread that renews TLS profiles: their certificates when files change, and their ticket keys in
-//! time.
+//! A thread that renews TLS profiles and users of sign-ons when their files change, and ticket keys in time.
 //!
 //! Changed files are read when they have stayed the same for one more period, because they are
 //! rarely replaced all at once.
@@ -11,19 +10,34 @@ use std::{io, thread};
 
 use tokio::time::Instant;
 
-use crate::tls::{LiveProfile, Stamp, stamps};
+use crate::local_file::Stamp;
+use crate::tls::{self, LiveProfile};
+use crate::users::{self, LiveUsers};
 use crate::worker::FrontState;
+
+/// The thread's records of what it renews, by name.
+#[derive(Debug, Default)]
+struct Watch {
+    profiles: HashMap<String, WatchedProfile>,
+    users: HashMap<String, WatchedFiles<LiveUsers>>,
+}
 
 /// The thread's record of one TLS profile.
 #[derive(Debug)]
 struct WatchedProfile {
-    profile: Weak<LiveProfile>,
-    /// The stamps of the profile's files from just before they were read.
-    built: Vec<Stamp>,
-    /// The stamps of the files at the last look, if they differed from `built`.
+    files: WatchedFiles<LiveProfile>,
+    next_rotation: Instant,
+}
+
+/// The thread's record of the files of one profile, or of the users of one sign-on.
+#[derive(Debug)]
+struct WatchedFiles<T> {
+    owner: Weak<T>,
+    /// The stamps of the files from just before they were read.
+    read: Vec<Stamp>,
+    /// The stamps of the files at the last look, if they differed from `read`.
     changed: Option<Vec<Stamp>>,
     next_look: Instant,
-    next_rotation: Instant,
 }
 
 /// Starts the thread, which ends when the front drains.
@@ -34,70 +48,107 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
     // Weak, so that the thread does not keep the front's state when everything else has ended.
     let weak = Arc::downgrade(shared);
     let run = move || {
-        let mut watched = HashMap::new();
+        let mut watch = Watch::default();
         while let Some(shared) = weak.upgrade() {
             if shared.drain.has_begun() {
                 return;
             }
-            renew_due(&shared, &mut watched, Instant::now());
+            let now = Instant::now();
+            renew_profiles(&shared, &mut watch.profiles, now);
+            renew_users(&shared, &mut watch.users, now);
             drop(shared);
             thread::park_timeout(PERIOD);
         }
     };
     thread::Builder::new()
-        .name("tls-watch".to_owned())
+        .name("file-watch".to_owned())
         .spawn(run)?;
     Ok(())
 }
 
 /// Rotates ticket keys and renews certificates of all profiles for which that is due.
-fn renew_due(shared: &FrontState, watched: &mut HashMap<String, WatchedProfile>, now: Instant) {
+fn renew_profiles(
+    shared: &FrontState,
+    watched: &mut HashMap<String, WatchedProfile>,
+    now: Instant,
+) {
     let profiles = shared.profiles.load_full();
     watched.retain(|name, _| profiles.contains_key(name));
     for (name, profile) in profiles.iter() {
+        let rotation = profile.config.settings.ticket_rotation;
         let known = watched
             .entry(name.clone())
-            .or_insert_with(|| WatchedProfile::new(profile, now));
-        known.follow(profile);
+            .or_insert_with(|| WatchedProfile {
+                files: WatchedFiles::new(profile, &profile.built_of, now),
+                next_rotation: now + rotation,
+            });
+        // A reload keeps the ticket keys, so the time of their rotation stays.
+        known.files.follow(profile, &profile.built_of);
         if now >= known.next_rotation {
-            known.next_rotation = now + profile.config.settings.ticket_rotation;
+            known.next_rotation = now + rotation;
             profile.rotate();
         }
         if let Some(period) = profile.config.certificate_watch
-            && now >= known.next_look
+            && known.files.is_due(now, period)
+            && known.files.has_settled(tls::stamps(&profile.config))
         {
-            known.next_look = now + period;
-            if known.has_settled(stamps(&profile.config)) {
-                renew(shared, name, profile);
-            }
+            renew(shared, name, profile);
         }
     }
 }
 
-impl WatchedProfile {
-    fn new(profile: &Arc<LiveProfile>, now: Instant) -> Self {
+/// Reads the users of all sign-ons whose files have changed.
+fn renew_users(
+    shared: &FrontState,
+    watched: &mut HashMap<String, WatchedFiles<LiveUsers>>,
+    now: Instant,
+) {
+    let site = shared.site.load_full();
+    let all = || site.auths.iter().flat_map(|auths| auths.users());
+    watched.retain(|name, _| all().any(|users| users.name == *name));
+    for users in all() {
+        let known = watched
+            .entry(users.name.clone())
+            .or_insert_with(|| WatchedFiles::new(users, &users.read_of, now));
+        known.follow(users, &users.read_of);
+        if known.is_due(now, USERS_PERIOD) && known.has_settled(users::stamps(&users.config)) {
+            read_again(users);
+        }
+    }
+}
+
+impl<T> WatchedFiles<T> {
+    /// `read` has the stamps of the files from before they were read.
+    fn new(owner: &Arc<T>, read: &[Stamp], now: Instant) -> Self {
         Self {
-            profile: Arc::downgrade(profile),
-            built: profile.built_of.clone(),
+            owner: Arc::downgrade(owner),
+            read: read.to_vec(),
             changed: None,
             next_look: now,
-            next_rotation: now + profile.config.settings.ticket_rotation,
         }
     }
 
-    /// Watches the files of the profile that a reload has built anew, if one has. It keeps the ticket keys, so the time
-    /// of their rotation stays.
-    fn follow(&mut self, profile: &Arc<LiveProfile>) {
-        if !std::ptr::eq(self.profile.as_ptr(), Arc::as_ptr(profile)) {
-            self.built.clone_from(&profile.built_of);
+    /// Watches the files that a reload has read anew, if one has.
+    fn follow(&mut self, owner: &Arc<T>, read: &[Stamp]) {
+        if !std::ptr::eq(self.owner.as_ptr(), Arc::as_ptr(owner)) {
+            self.read = read.to_vec();
             self.changed = None;
-            self.profile = Arc::downgrade(profile);
+            self.owner = Arc::downgrade(owner);
         }
+    }
+
+    /// Whether it is time to look at the files, which is so once in a period.
+    fn is_due(&mut self, now: Instant, period: Duration) -> bool {
+        let is_due = now >= self.next_look;
+        if is_due {
+            self.next_look = now + period;
+        }
+        is_due
     }
 
     /// Whether the files changed and then stayed the same for a period; `true` once for each change.
     fn has_settled(&mut self, present: Vec<Stamp>) -> bool {
-        if present == self.built {
+        if present == self.read {
             self.changed = None;
             return false;
         }
@@ -107,7 +158,7 @@ impl WatchedProfile {
             return false;
         }
         self.changed = None;
-        self.built = present;
+        self.read = present;
         true
     }
 }
@@ -141,6 +192,32 @@ fn renew(shared: &FrontState, name: &str, profile: &LiveProfile) {
     }
 }
 
+/// Reads the files of users of a sign-on again, and logs whether the new ones are used.
+fn read_again(users: &LiveUsers) {
+    let name = &users.name;
+    match users.renew() {
+        Ok(warnings) => {
+            tracing::info!(auth = name, "the users were read again");
+            for warning in warnings {
+                tracing::warn!(auth = name, "{}; {}", warning.message, warning.hint);
+            }
+        }
+        Err(error) => {
+            for fault in error.faults {
+                tracing::error!(
+                    auth = name,
+                    "changed files cannot be used, the previous users stay in force: {}; {}",
+                    fault.message,
+                    fault.hint
+                );
+            }
+        }
+    }
+}
+
+/// How often the thread looks at the files of users.
+const USERS_PERIOD: Duration = Duration::from_secs(1);
+
 /// How often the thread checks whether anything is due.
 const PERIOD: Duration = Duration::from_millis(500);
 
@@ -170,9 +247,10 @@ mod tests {
         let built = profiles(&[config], &[], |_| None, None).unwrap();
         write(Pair::self_signed(&["a.test", "of-another-size.test"]));
 
-        let mut watched = WatchedProfile::new(&built["www"], Instant::now());
+        let profile = &built["www"];
+        let mut watched = WatchedFiles::new(profile, &profile.built_of, Instant::now());
 
-        let now = stamps(&built["www"].config);
+        let now = tls::stamps(&profile.config);
         assert!(!watched.has_settled(now.clone()), "not yet");
         assert!(watched.has_settled(now));
     }
@@ -180,12 +258,11 @@ mod tests {
     #[test]
     fn a_change_counts_when_it_has_lasted_for_a_period() {
         let stamp = |inode| vec![Some((1, inode, 3, 4, 5))];
-        let mut watched = WatchedProfile {
-            profile: Weak::new(),
-            built: stamp(1),
+        let mut watched = WatchedFiles::<LiveProfile> {
+            owner: Weak::new(),
+            read: stamp(1),
             changed: None,
             next_look: Instant::now(),
-            next_rotation: Instant::now(),
         };
         for (now, settled) in [
             (stamp(1), false),

@@ -11,6 +11,7 @@ use catamaran_upstream::{BucketSums, Buckets};
 
 use crate::config::{AttributeSource, AuthConfig, AuthKind, AuthSource, Config, ForwardAuth};
 use crate::path::{self, NormalPath};
+use crate::users::LiveUsers;
 
 /// The sign-ons of a site.
 #[derive(Clone, Debug)]
@@ -26,13 +27,21 @@ pub(crate) struct SiteAuths {
 #[derive(Clone, Debug)]
 pub(crate) struct SiteAuth {
     pub(crate) config: Arc<AuthConfig>,
-    pub(crate) asked: AskedService,
+    pub(crate) kind: SiteAuthKind,
     counts: Arc<PerWorker<AuthCounts>>,
 }
 
-/// Where a service is asked.
+/// Who says whether a client has signed on.
+#[derive(Clone, Debug)]
+pub(crate) enum SiteAuthKind {
+    Forward(Box<AskedService>),
+    Users(Arc<LiveUsers>),
+}
+
+/// A service, and where it is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedService {
+    pub(crate) config: ForwardAuth,
     /// The index of its upstream in the site.
     pub(crate) upstream: usize,
     pub(crate) path: NormalPath,
@@ -106,16 +115,19 @@ impl SiteAuths {
         let mut auths = Vec::with_capacity(config.auths.len());
         let mut claims = Vec::new();
         for auth in &config.auths {
-            let AuthKind::Forward(service) = &auth.kind;
-            let ForwardAuth { fields, .. } = service;
-            claims.extend(fields.iter().map(|(name, _)| name.clone()));
-            let asked = AskedService {
-                upstream: upstream(&service.upstream).ok_or_else(|| service.upstream.clone())?,
-                path: path::normalise(&service.path).map_err(|fault| fault.to_string())?,
+            let kind = match &auth.kind {
+                AuthKind::Forward(service) => {
+                    claims.extend(service.fields.iter().map(|(name, _)| name.clone()));
+                    SiteAuthKind::Forward(Box::new(AskedService::new(service, &upstream)?))
+                }
+                AuthKind::Users(users) => {
+                    claims.extend_from_slice(&users.fields);
+                    SiteAuthKind::Users(Arc::new(LiveUsers::unread(&auth.name, users)))
+                }
             };
             auths.push(SiteAuth {
                 config: Arc::new(auth.clone()),
-                asked,
+                kind,
                 counts: Arc::new(PerWorker::new(workers, |_| AuthCounts::default())),
             });
         }
@@ -134,6 +146,14 @@ impl SiteAuths {
                 auth.counts = Arc::clone(&known.counts);
             }
         }
+    }
+
+    /// The users of all sign-ons that have a file of them.
+    pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<LiveUsers>> {
+        self.auths.iter().filter_map(|auth| match &auth.kind {
+            SiteAuthKind::Forward(_) => None,
+            SiteAuthKind::Users(users) => Some(users),
+        })
     }
 
     /// The index of the sign-on with this name.
@@ -159,6 +179,19 @@ impl SiteAuths {
     /// The figures of all sign-ons.
     pub(crate) fn figures(&self) -> impl Iterator<Item = AuthFigures> {
         self.auths.iter().map(SiteAuth::figures)
+    }
+}
+
+impl AskedService {
+    fn new(
+        config: &ForwardAuth,
+        upstream: &impl Fn(&str) -> Option<usize>,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            upstream: upstream(&config.upstream).ok_or_else(|| config.upstream.clone())?,
+            path: path::normalise(&config.path).map_err(|fault| fault.to_string())?,
+            config: config.clone(),
+        })
     }
 }
 

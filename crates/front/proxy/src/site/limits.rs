@@ -8,13 +8,14 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::mem::discriminant;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use catamaran_limit::{ASKS_MAX, Ask, Network, Outcome, Quota, RefusedKey, Sketch, Table};
 use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
-use crate::config::{Config, LimitConfig, ListenAddress, ListenerConfig};
+use crate::config::{AuthConfig, AuthKind, Config, LimitConfig, ListenAddress, ListenerConfig};
 
 /// The limits of a site, and what keys owe to them.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct SiteLimits {
     has_listeners: bool,
     /// The listeners with a limit of new connections, and its number in the table.
     connections: Vec<(ListenAddress, Quota, u16)>,
+    /// The sign-ons with a limit of wrong passwords, and its number in the table.
+    failures: Vec<(String, Quota, u16)>,
     memory: u64,
     ledger: Ledger,
 }
@@ -86,6 +89,45 @@ pub(crate) struct LimitFigures {
     pub(crate) in_flight: Option<u64>,
 }
 
+/// The charge for a password that may be wrong. It stays, unless it is refunded.
+#[derive(Debug)]
+pub(crate) struct FailureCharge {
+    limits: Arc<SiteLimits>,
+    ask: Ask,
+    quota: Quota,
+}
+
+impl FailureCharge {
+    /// Charges a client's address for a wrong password at the sign-on of this name. The error is the time until it may
+    /// send another. A sign-on whose limit is not known lets nobody try.
+    pub(crate) fn take(
+        limits: Option<&Arc<SiteLimits>>,
+        auth: &str,
+        client: IpAddr,
+    ) -> Result<Self, Duration> {
+        let limits = limits.ok_or(Duration::MAX)?;
+        let mut failures = limits.failures.iter();
+        let known = failures.find(|(name, ..)| name == auth);
+        let (_, quota, number) = known.ok_or(Duration::MAX)?;
+        let ask = limits.ask_of(*number, client);
+        let outcome = limits.take(&[ask]);
+        if !outcome.passes() {
+            return Err(outcome.wait());
+        }
+        Ok(Self {
+            limits: Arc::clone(limits),
+            ask,
+            quota: *quota,
+        })
+    }
+
+    /// Gives the charge back, because the password was right or was not hashed.
+    pub(crate) fn refund(self) {
+        let Ask { limit, key, .. } = self.ask;
+        self.limits.ledger.table.refund(limit, key, self.quota);
+    }
+}
+
 /// The places that a request takes at limits of requests in flight; dropping this frees them.
 pub(crate) struct Flights<'s> {
     limits: &'s SiteLimits,
@@ -126,12 +168,17 @@ impl SiteLimits {
         // `enter` sets the numbers, which are 0 here.
         let rate = |it: &ListenerConfig| Some((it.address.clone(), it.connection_rate?, 0));
         let connections: Vec<_> = config.listeners.iter().filter_map(rate).collect();
+        let of_users = |it: &AuthConfig| match &it.kind {
+            AuthKind::Users(users) => Some((it.name.clone(), users.failures, 0)),
+            AuthKind::Forward(_) => None,
+        };
+        let failures: Vec<_> = config.auths.iter().filter_map(of_users).collect();
         let index = |name: &String| config.limits.iter().position(|it| it.name == *name);
         let listeners = config.listeners.iter();
         let of_listeners: Vec<Box<[usize]>> = listeners
             .map(|it| it.request_limits.iter().filter_map(index).collect())
             .collect();
-        if config.limits.is_empty() && connections.is_empty() {
+        if config.limits.is_empty() && connections.is_empty() && failures.is_empty() {
             return None;
         }
         let memory = config.server.limit_memory;
@@ -148,6 +195,7 @@ impl SiteLimits {
             has_listeners: of_listeners.iter().any(|it| !it.is_empty()),
             of_listeners,
             connections,
+            failures,
             memory,
             ledger: Ledger::new(memory),
         };
@@ -165,6 +213,9 @@ impl SiteLimits {
             // No limit of the file has this name, because no limit's name has a space.
             *number = self.ledger.number(&format!("listen {address}"), *quota);
         }
+        for (auth, quota, number) in &mut self.failures {
+            *number = self.ledger.number(&format!("auth {auth}"), *quota);
+        }
     }
 
     /// Whether a further connection of this client is within the listener's `connection_rate`. If it is, it is charged.
@@ -173,13 +224,23 @@ impl SiteLimits {
         let Some((.., number)) = limits.find(|(address, ..)| address == listener) else {
             return true;
         };
-        let network = Network::new(client, CONNECTION_PREFIX);
-        let ask = Ask {
-            limit: *number,
-            key: self.ledger.table.key(*number, &network),
+        self.take(&[self.ask_of(*number, client)]).passes()
+    }
+
+    /// Asks the limit with this number about the address of a client.
+    fn ask_of(&self, number: u16, client: IpAddr) -> Ask {
+        let network = Network::new(client, ADDRESS_PREFIX);
+        Ask {
+            limit: number,
+            key: self.ledger.table.key(number, &network),
             enforced: true,
-        };
-        self.take(&[ask]).passes()
+        }
+    }
+
+    /// Whether listeners or routes may have limits.
+    #[inline]
+    pub(crate) fn concern_requests(&self) -> bool {
+        !self.limits.is_empty()
     }
 
     /// Takes over what keys owe to limits of the site before, and the counts of limits with the same name.
@@ -355,5 +416,5 @@ impl Ledger {
     }
 }
 
-/// The bits of an address by which connections are counted.
-const CONNECTION_PREFIX: [u8; 2] = [32, 64];
+/// The bits of an address by which connections and wrong passwords are counted.
+const ADDRESS_PREFIX: [u8; 2] = [32, 64];

@@ -9,7 +9,7 @@ const AUTH: (&str, &str) = ("auth", "the name of the [auth.NAME]");
 const LIMIT: (&str, &str) = ("limit", "the name of the [limit.NAME]");
 
 /// Every family of this module, in the order of `docs/metrics.md`.
-pub(super) static OF_FRONT: [&Family; 60] = [
+pub(super) static OF_FRONT: [&Family; 62] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -60,6 +60,8 @@ pub(super) static OF_FRONT: [&Family; 60] = [
     &LIMIT_EVICTED,
     &AUTH_REQUESTS,
     &AUTH_SECONDS,
+    &AUTH_FILES_REFUSED,
+    &AUTH_HASHES_WAITING,
     &STICKY,
     &REASONS,
     &LOG_LINES_DROPPED,
@@ -230,7 +232,7 @@ pub(super) static AUTH_REQUESTS: Family = Family {
         (
             "result",
             "`granted`, `denied`, `sign-in` if the client was sent to the page where it can sign on, or `failed` if \
-             there was no valid answer",
+             there was no valid answer, or too many passwords waited",
         ),
     ],
 };
@@ -238,8 +240,22 @@ pub(super) static AUTH_REQUESTS: Family = Family {
 pub(super) static AUTH_SECONDS: Family = Family {
     name: "catamaran_auth_seconds",
     kind: Kind::Histogram,
-    help: "How long the answers of a sign-on took, failures included.",
+    help: "How long the answers of a sign-on took, or the checks of passwords, failures included.",
     labels: &[AUTH],
+};
+
+pub(super) static AUTH_FILES_REFUSED: Family = Family {
+    name: "catamaran_auth_files_refused",
+    kind: Kind::Gauge,
+    help: "Whether the files of a sign-on's users have changed and cannot be used; those read before are then in use.",
+    labels: &[AUTH],
+};
+
+pub(super) static AUTH_HASHES_WAITING: Family = Family {
+    name: "catamaran_auth_hashes_waiting",
+    kind: Kind::Gauge,
+    help: "Passwords that wait for a thread that hashes them; at most 64.",
+    labels: &[],
 };
 
 pub(super) static LIMIT_REQUESTS: Family = Family {

@@ -81,6 +81,24 @@ impl SignedOn {
         })
     }
 
+    /// A user with a right password, who is all that is known of the client.
+    pub(crate) fn of_user(
+        auth: &Arc<AuthConfig>,
+        user: Bytes,
+        fields: &[FieldName],
+        told: &[AuthSource],
+    ) -> Self {
+        let fields = fields.iter().map(|name| (name.clone(), user.clone()));
+        let of_user = told.iter().filter(|source| **source == AuthSource::User);
+        let told = of_user.map(|source| (source.clone(), user.clone()));
+        Self {
+            auth: Arc::clone(auth),
+            fields: fields.collect(),
+            told: told.collect(),
+            user: Some(user),
+        }
+    }
+
     /// Adds the fields to those of a request.
     pub(crate) fn add_to(&self, headers: &mut Fields) {
         for (name, value) in &self.fields {

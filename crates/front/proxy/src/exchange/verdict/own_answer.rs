@@ -44,6 +44,8 @@ pub(crate) enum OwnContent {
     Service(StatusCode, Box<Fields>, Bytes),
     /// A redirect to this location, where the client can sign on.
     SignIn(Vec<u8>),
+    /// The page for 401, with this challenge in `WWW-Authenticate`.
+    Unauthorized(HeaderValue),
     /// A redirect of this status to this location.
     Redirect(StatusCode, Vec<u8>),
     /// The content of the first of these files that exists, which answers an ACME challenge; 404 if none does.
@@ -82,6 +84,7 @@ impl OwnAnswer {
             | OwnContent::Allow(..)
             | OwnContent::Service(..)
             | OwnContent::SignIn(_)
+            | OwnContent::Unauthorized(_)
             | OwnContent::Redirect(..)
             | OwnContent::Challenge(_) => self.guard.is_some(),
         }
@@ -96,6 +99,11 @@ impl OwnAnswer {
     /// The answer to a browser that is to sign on.
     pub(crate) fn sign_in(location: Vec<u8>) -> Self {
         Self::new(OwnContent::SignIn(location), "auth-sign-in")
+    }
+
+    /// The answer to a client that is to send a user and a password.
+    pub(crate) fn unauthorized(challenge: HeaderValue, token: &'static str) -> Self {
+        Self::new(OwnContent::Unauthorized(challenge), token)
     }
 
     /// The answer to a request beyond a limit.
