@@ -2,8 +2,8 @@
 //!
 //! [`Tomcat`] is Debian's Tomcat 10 with a small webapp, and [`Cluster`] several of them. [`Front`] and [`App`] are
 //! the two sides of the built `catamaran` binary. [`Container`] lists other containers, and [`Payara`] is one for a
-//! long run. [`Httpd`] and [`Nginx`] are web servers, [`Memcached`] a cache, [`Browser`] a Chromium, and [`curl()`] a
-//! curl. The tests themselves are in `tests/it`. No code of the product is linked here: the tests see bytes and exit
+//! long run. [`Httpd`] and [`Nginx`] are web servers, [`Memcached`] a cache, [`Pebble`] an authority, [`Browser`] a
+//! Chromium, and [`curl()`] a curl. The tests themselves are in `tests/it`. No code of the product is linked here: the tests see bytes and exit
 //! codes, as a user does.
 
 mod app;
@@ -18,6 +18,7 @@ mod memcached;
 mod nginx;
 mod outcome;
 mod payara;
+mod pebble;
 mod server;
 mod tomcat;
 
@@ -34,4 +35,5 @@ pub use memcached::Memcached;
 pub use nginx::Nginx;
 pub use outcome::{bench, outcome};
 pub use payara::Payara;
+pub use pebble::Pebble;
 pub use tomcat::{Connector, Tomcat};

@@ -172,6 +172,37 @@ pub(crate) fn fetch_parsers() -> anyhow::Result<()> {
     Ok(fs::rename(list, stamp)?)
 }
 
+/// Makes the programs of Go modules that tests use, unless they were made before. The checksums of Go's own database
+/// guard what is fetched. All checkouts share them, as they share the jars.
+pub(crate) fn make_go_programs() -> anyhow::Result<()> {
+    let home = env::var_os("HOME").context("HOME is not set")?;
+    let folder = Path::new(&home).join(".cache/catamaran/go");
+    let stamp = folder.join("made.txt");
+    let list = GO_PROGRAMS.join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|made| made == list) {
+        return Ok(());
+    }
+    say(&format!("making programs in {} with go", folder.display()));
+    fs::create_dir_all(&folder)?;
+    let mut go = Command::new("go");
+    go.arg("install").args(GO_PROGRAMS).env("GOBIN", &folder);
+    let output = go
+        .output()
+        .context("cannot run go: apt-get install golang-go")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "go could not make {list}: {errors}"
+    );
+    Ok(fs::write(stamp, list)?)
+}
+
+/// Programs of Go modules, with their versions: Let's Encrypt's authority for tests, and its DNS server.
+const GO_PROGRAMS: &[&str] = &[
+    "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1",
+    "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1",
+];
+
 /// Python packages with versions and checksums, in pip's format. The first is under GPL-3.0, which is allowed because
 /// tests only run it and no binary contains it.
 const PARSERS: &str = "\

@@ -38,7 +38,8 @@ pub(crate) fn install(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("install what the tests need", || {
         needs::install(&needs::of_tests())?;
         needs::fetch_containers()?;
-        needs::fetch_parsers()
+        needs::fetch_parsers()?;
+        needs::make_go_programs()
     })
 }
 

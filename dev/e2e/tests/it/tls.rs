@@ -1,5 +1,6 @@
 //! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
 
+mod acme;
 mod cache;
 mod check;
 mod demo;

@@ -1,0 +1,119 @@
+//! Pebble, Let's Encrypt's authority for tests, and its DNS server, for which every name has this process's loopback
+//! address.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use catamaran_testkit::tls::Authority;
+use catamaran_testkit::{Deadline, Process, address};
+
+/// A running Pebble.
+#[derive(Debug)]
+pub struct Pebble {
+    process: Process,
+    _dns: Process,
+    listen: SocketAddr,
+    /// Where it asks for answers to challenges http-01.
+    challenges: SocketAddr,
+}
+
+impl Pebble {
+    /// A name for which it issues no certificate.
+    pub const BLOCKED: &'static str = "blocked.test";
+
+    /// Starts one with these lines of its environment, such as `("PEBBLE_WFE_NONCEREJECT", "50")`.
+    ///
+    /// # Errors
+    /// Pebble is not installed (`cargo xtask needs` does it) or did not start; the message has its log.
+    pub fn start(environment: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let at = |file: &str| directory.path().join(file);
+        let (listen, management) = (address::unused()?, address::unused()?);
+        let (challenges, dns, dns_management) =
+            (address::unused()?, address::unused()?, address::unused()?);
+        // The server's certificate must be that of an authority's leaf.
+        let authority = Authority::new("of-pebble")?;
+        authority.issue(directory.path(), "server", &[&listen.ip().to_string()])?;
+        fs::write(at("ca.pem"), authority.pem())?;
+        let config = serde_json::json!({"pebble": {
+            "listenAddress": listen.to_string(),
+            "managementListenAddress": management.to_string(),
+            "certificate": at("server.pem"),
+            "privateKey": at("server.key"),
+            "httpPort": challenges.port(),
+            "tlsPort": 1,
+            "ocspResponderURL": "",
+            "externalAccountBindingRequired": false,
+            "domainBlocklist": [Self::BLOCKED],
+            "retryAfter": {"authz": 1, "order": 1},
+            "profiles": {"default": {"description": "90 days", "validityPeriod": 7_776_000}},
+        }});
+        fs::write(at("pebble.json"), config.to_string())?;
+        let mut dns_command = Command::new(program("pebble-challtestsrv")?);
+        dns_command
+            .args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""])
+            .args(["-dnsserver", &dns.to_string()])
+            .args(["-management", &dns_management.to_string()])
+            .args(["-defaultIPv4", &listen.ip().to_string(), "-defaultIPv6", ""]);
+        let dns_process = Process::spawn(&mut dns_command)?;
+        let mut command = Command::new(program("pebble")?);
+        command
+            .args(["-config", "pebble.json", "-dnsserver", &dns.to_string()])
+            .current_dir(directory.path())
+            .env("PEBBLE_VA_NOSLEEP", "1")
+            .envs(environment.iter().copied());
+        let process = Process::spawn_in(&mut command, directory)?;
+        let started = Self {
+            process,
+            _dns: dns_process,
+            listen,
+            challenges,
+        };
+        let is_up = || {
+            std::net::TcpStream::connect(listen).ok()?;
+            std::net::TcpStream::connect(dns_management).ok()
+        };
+        let up = Deadline::default().poll("Pebble and its DNS server", is_up);
+        up.with_context(|| started.log())?;
+        Ok(started)
+    }
+
+    /// The URL of its directory.
+    #[must_use]
+    pub fn directory_url(&self) -> String {
+        format!("https://{}/dir", self.listen)
+    }
+
+    /// The file of the authority that issued the certificate of its own server.
+    #[must_use]
+    pub fn ca_file(&self) -> PathBuf {
+        self.process.directory().join("ca.pem")
+    }
+
+    /// The address at which it asks for answers to challenges http-01.
+    #[must_use]
+    pub fn challenges(&self) -> SocketAddr {
+        self.challenges
+    }
+
+    /// What it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.stdout() + &self.process.stderr()
+    }
+}
+
+/// A program that `cargo xtask needs` has made of a Go module.
+fn program(name: &str) -> anyhow::Result<PathBuf> {
+    let home = std::env::var_os("HOME").context("HOME is not set")?;
+    let path = Path::new(&home).join(".cache/catamaran/go").join(name);
+    anyhow::ensure!(
+        path.exists(),
+        "{} is missing: cargo xtask needs",
+        path.display()
+    );
+    Ok(path)
+}

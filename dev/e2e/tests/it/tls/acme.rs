@@ -1,0 +1,236 @@
+//! Certificates that the front gets by itself, from Pebble.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use catamaran_e2e::{Front, Pebble, curl};
+use catamaran_testkit::{Deadline, HttpClient, Process, Signal};
+use serde_json::Value;
+
+use crate::reload::application;
+
+/// A front that orders certificates, its application, and the authority.
+struct Site {
+    front: Front,
+    config: String,
+    pebble: Pebble,
+    state: tempfile::TempDir,
+    _application: Process,
+}
+
+/// A front that gets certificates for `names`, a list in TOML.
+fn site(names: &str, environment: &[(&str, &str)]) -> Site {
+    let pebble = Pebble::start(environment).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let (application, url) = application();
+    let config = config(&pebble, state.path(), names, &url);
+    Site {
+        front: Front::with_config(&config).unwrap(),
+        config,
+        pebble,
+        state,
+        _application: application,
+    }
+}
+
+/// The listener with TLS is the first one.
+fn config(pebble: &Pebble, state: &Path, names: &str, backend: &str) -> String {
+    format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
+         [[listen]]\naddress = \"{}\"\nredirect_https = true\n\
+         [[route]]\nupstream = \"app\"\nallow = [\"127.0.0.1\"]\n\
+         [[upstream.app.backend]]\nurl = \"{backend}\"\n\
+         [tls.www.acme]\nnames = {names}\nterms_agreed = true\n\
+         directory = \"{}\"\nca_file = \"{}\"\nstate_dir = \"{}\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n",
+        pebble.challenges(),
+        pebble.directory_url(),
+        pebble.ca_file().display(),
+        state.join("acme").display(),
+    )
+}
+
+impl Site {
+    /// Ends the front, and starts it again.
+    fn restarted(self) -> Self {
+        let Self {
+            front,
+            config,
+            pebble,
+            state,
+            _application,
+        } = self;
+        drop(front);
+        Self {
+            front: Front::with_config(&config).unwrap(),
+            config,
+            pebble,
+            state,
+            _application,
+        }
+    }
+
+    /// The folder with the certificates of this authority.
+    fn folder(&self) -> PathBuf {
+        let url = self.pebble.directory_url();
+        let host = url.trim_start_matches("https://").trim_end_matches("/dir");
+        self.state.path().join("acme").join(host.replace(':', "_"))
+    }
+
+    /// The status of a request in clear text where the authority asks.
+    fn challenge(&self, token: &str) -> u16 {
+        let mut client = HttpClient::connect(self.pebble.challenges()).unwrap();
+        let line = format!("GET /.well-known/acme-challenge/{token} HTTP/1.1");
+        client
+            .ask(format!("{line}\r\nHost: a.test\r\n\r\n"))
+            .unwrap()
+            .status
+    }
+
+    /// The status of a request to a name, or how the handshake failed.
+    fn status(&self, name: &str) -> String {
+        let SocketAddr::V4(address) = self.front.address() else {
+            panic!("an address of IPv4");
+        };
+        let port = address.port();
+        let output = curl()
+            .args([
+                "--insecure",
+                "--resolve",
+                &format!("{name}:{port}:127.0.0.1"),
+            ])
+            .args(["--write-out", "%{stderr}%{http_code}"])
+            .arg(format!("https://{name}:{port}/"))
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Waits until a name has its certificate.
+    fn wait_for(&self, name: &str) {
+        let is_served = || (self.status(name) == "200").then_some(());
+        let served = Deadline::default().poll(name, is_served);
+        assert!(
+            served.is_ok(),
+            "{name}: {}\n{}",
+            self.front.log(),
+            self.pebble.log()
+        );
+    }
+
+    /// What the admin listener tells of a name.
+    fn told(&self, name: &str) -> Value {
+        let shown: Value =
+            serde_json::from_slice(&self.front.ask_admin("/tls").unwrap().body).unwrap();
+        let names = shown["profiles"][0]["acme"].as_array().unwrap().clone();
+        names
+            .into_iter()
+            .find(|it| it["name"] == name)
+            .unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_name_gets_its_certificate_which_a_restart_keeps() {
+    let site = site(
+        "[\"a.test\", \"b.test\"]",
+        &[("PEBBLE_WFE_NONCEREJECT", "20")],
+    );
+    for name in ["a.test", "b.test"] {
+        site.wait_for(name);
+        let told = site.told(name);
+        assert_eq!(
+            (&told["state"], &told["failures"]),
+            (&"served".into(), &0.into())
+        );
+    }
+    assert_eq!(site.front.ask_admin("/readyz").unwrap().status, 200);
+    let refused = site.status("other.test");
+    assert!(
+        refused.contains("(35)"),
+        "an issued certificate is no default: {refused}"
+    );
+    for step in ["account", "order", "challenge", "finalize", "issued"] {
+        site.front
+            .wait_for_log(&format!("step=\"{step}\""))
+            .unwrap();
+    }
+    let attempts = "catamaran_acme_attempts_total";
+    assert_eq!(site.front.metric(attempts).unwrap(), [1.0, 0.0, 1.0, 0.0]);
+
+    // Nobody but the owner may read a key, nothing is pending, and a path is no token.
+    let key = site.folder().join("a.test/current/key.pem");
+    assert_eq!(
+        fs::metadata(key).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let pending = site.state.path().join("acme/pending");
+    assert_eq!(fs::read_dir(pending).unwrap().count(), 0);
+    for token in ["nobody", "..", ""] {
+        assert_eq!(site.challenge(token), 404, "{token:?}");
+    }
+
+    // What is stored serves at once, and nothing is ordered again.
+    let chain_file = site.folder().join("a.test/current/chain.pem");
+    let chain = fs::read(&chain_file).unwrap();
+    let again = site.restarted();
+    assert_eq!(again.status("a.test"), "200");
+    let is_known = || (again.told("a.test")["state"] == "served").then_some(());
+    Deadline::default()
+        .poll("the thread that orders", is_known)
+        .unwrap();
+    assert_eq!(
+        again.front.metric(attempts).unwrap().iter().sum::<f64>(),
+        0.0
+    );
+    assert_eq!(fs::read(&chain_file).unwrap(), chain);
+}
+
+#[test]
+fn a_name_that_fails_keeps_no_other_back_and_waits_across_a_restart() {
+    let mut site = site(&format!("[\"{}\", \"a.test\"]", Pebble::BLOCKED), &[]);
+    site.wait_for("a.test");
+    let bad = Pebble::BLOCKED;
+    let line = site
+        .front
+        .wait_for_log("problem=\"urn:ietf:params:acme:error:")
+        .unwrap();
+    assert!(line.contains(bad) && line.contains("attempt=1"), "{line}");
+    let refused = site.status(bad);
+    assert!(refused.contains("(35)"), "{refused}");
+    site.front
+        .wait_for_log("client:tls-no-certificate-yet")
+        .unwrap();
+    let told = site.told(bad);
+    assert_eq!(
+        (&told["state"], &told["failures"]),
+        (&"awaited".into(), &1.into())
+    );
+    // A reload does not begin the pause anew.
+    site.front.process().signal(Signal::Hangup).unwrap();
+    site.front.wait_for_log("reloaded; ").unwrap();
+    assert_eq!(site.told(bad)["next_attempt"], told["next_attempt"]);
+    assert_eq!(
+        site.front.ask_admin("/readyz").unwrap().status,
+        200,
+        "another name is served"
+    );
+}
+
+#[test]
+fn without_a_certificate_the_front_is_not_ready() {
+    let state = tempfile::tempdir().unwrap();
+    let (_application, url) = application();
+    let pebble = Pebble::start(&[("PEBBLE_WFE_NONCEREJECT", "100")]).unwrap();
+    let front = Front::with_config(&config(&pebble, state.path(), "\"a.test\"", &url)).unwrap();
+    front.wait_for_log("step=\"account\"").unwrap();
+    let ready = front.ask_admin("/readyz").unwrap();
+    let text = ready.text();
+    assert_eq!(ready.status, 503);
+    assert!(
+        text.contains("TLS profile www has no certificate yet"),
+        "{text}"
+    );
+}
