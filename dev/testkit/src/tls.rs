@@ -95,6 +95,7 @@ pub fn settings() -> ProfileSettings {
         strict_sni: false,
         version_min: Version::Tls12,
         client_certificate: ClientCertificate::Off,
+        client_ca_depth: catamaran_tls::DEPTH_MAX,
         client_certificate_chain: false,
         tickets: true,
         ticket_rotation: Duration::from_secs(3600),

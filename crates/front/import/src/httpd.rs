@@ -2,6 +2,7 @@
 //! restrict access.
 
 mod access;
+mod cookies;
 mod expires;
 mod expressions;
 mod fields;
@@ -24,5 +25,6 @@ pub(crate) mod tree;
 mod tunnel;
 mod usual;
 mod variables;
+mod verification;
 
 pub(crate) use host::convert;

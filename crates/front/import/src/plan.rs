@@ -4,6 +4,7 @@
 //! Each reader of a server's files puts the rules in that server's order, so that they do what the source does.
 //! [`crate::emit`] writes routes that give the same result by the front's own order.
 
+mod depth;
 mod limits;
 mod listener;
 mod model;
@@ -13,8 +14,9 @@ mod shares;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
+pub(crate) use depth::{BELOW_OTHERS, DepthCount, depth, depth_key};
 pub(crate) use limits::{Limits, ZoneLimit};
-pub(crate) use listener::{ClientCertificates, LONGEST, Listener, Tls, TlsSettings};
+pub(crate) use listener::{ClientCertificates, Listener, Tls, TlsSettings};
 pub(crate) use model::{Model, Schemes, first_match};
 pub(crate) use shared_settings::SharedSettings;
 
@@ -356,7 +358,13 @@ impl Settings {
         if later.sent_host.is_some() {
             self.sent_host.clone_from(&later.sent_host);
         }
-        self.keys.extend(later.keys.clone());
+        for (key, value) in &later.keys {
+            if LISTS.contains(&key.as_str()) {
+                self.add_table(key, value.trim_matches(['[', ']']));
+            } else {
+                self.keys.insert(key.clone(), value.clone());
+            }
+        }
         // Limits are not replaced: the rule's own apply.
         if self.limits.is_empty() {
             self.limits.clone_from(&later.limits);
@@ -366,6 +374,23 @@ impl Settings {
         self.response_fields.merge(&later.response_fields);
         self.success_fields.merge(&later.success_fields);
         self.always_fields.merge(&later.always_fields);
+    }
+}
+
+impl Settings {
+    /// Adds a table, as TOML, to the list of tables that is the value of a key.
+    pub(crate) fn add_table(&mut self, key: &str, table: &str) {
+        let list = self.keys.entry(key.to_owned());
+        list.and_modify(|list| {
+            let known = list.trim_matches(['[', ']']).to_owned();
+            *list = format!("[{known}, {table}]");
+        })
+        .or_insert_with(|| format!("[{table}]"));
+    }
+
+    /// Forgets the lists of tables, to which others would be added.
+    pub(crate) fn forget_lists(&mut self) {
+        self.keys.retain(|key, _| !LISTS.contains(&key.as_str()));
     }
 }
 
@@ -688,6 +713,9 @@ pub(crate) fn table_name(name: &str) -> String {
         trimmed => trimmed.chars().take(NAME_MAX).collect(),
     }
 }
+
+/// Keys with lists of tables, of which the first that fits counts. Those of a deeper section come after the others.
+const LISTS: [&str; 2] = ["cookie_domain", "cookie_path"];
 
 /// A host name that no virtual host has.
 pub(crate) const UNKNOWN_HOST: &str = "unknown.invalid";

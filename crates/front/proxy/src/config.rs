@@ -47,7 +47,9 @@ pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;
 use catamaran_message::name;
 pub use catamaran_message::{FieldName, MediaPattern, NameRef, Traits};
-pub use catamaran_tls::{ClientCertificate, ProfileSettings, Protocols, Version as TlsVersion};
+pub use catamaran_tls::{
+    ClientCertificate, DEPTH_MAX, ProfileSettings, Protocols, Version as TlsVersion,
+};
 pub use catamaran_upstream::config::{
     Activation, Address, AjpConfig, BackendConfig, ClientCertFields, ClientIdentity, End, HostName,
     PacketSize, ProbeConfig, ProbeKind, ProbeRequest, Protocol, Roots, Secret, SentHost, Trust,
@@ -450,6 +452,7 @@ impl TlsConfig {
                 strict_sni: false,
                 version_min: TlsVersion::Tls12,
                 client_certificate: ClientCertificate::Off,
+                client_ca_depth: DEPTH_MAX,
                 client_certificate_chain: false,
                 tickets: true,
                 ticket_rotation: Duration::from_secs(12 * 60 * 60),

@@ -19,7 +19,7 @@ use x509_parser::prelude::FromDer;
 
 use crate::clock::SystemClock;
 use crate::fault::in_words;
-use crate::pinned::PinnedVerifier;
+use crate::pinned::{DEPTH_MAX, Depth, PinnedVerifier};
 use crate::store::Store;
 
 /// The TLS settings for one backend.
@@ -41,6 +41,8 @@ pub struct Roots {
     store: Arc<RootCertStore>,
     /// The certificates of the file themselves: a backend may present one of them as its own.
     own: Arc<[CertificateDer<'static>]>,
+    /// The most authorities between a backend's certificate and one of these.
+    depth: usize,
 }
 
 impl Roots {
@@ -50,6 +52,7 @@ impl Roots {
         Self {
             store: Arc::new(RootCertStore::empty()),
             own: Arc::default(),
+            depth: DEPTH_MAX,
         }
     }
 
@@ -67,6 +70,7 @@ impl Roots {
         Ok(Self {
             store: Arc::new(store),
             own: Arc::default(),
+            depth: DEPTH_MAX,
         })
     }
 
@@ -82,13 +86,24 @@ impl Roots {
             ..Self::new(certificates)?
         })
     }
+
+    /// The same authorities, with at most this many others between a backend's certificate and one of them.
+    #[must_use]
+    pub fn with_depth(self, depth: usize) -> Self {
+        Self { depth, ..self }
+    }
+
     /// A verifier that trusts these authorities, and the certificates of the file themselves.
     fn pinned(&self, provider: Arc<CryptoProvider>) -> PinnedVerifier<dyn ServerCertVerifier> {
         let store = Arc::clone(&self.store);
         let verifier = WebPkiServerVerifier::builder_with_provider(store, provider)
             .build()
             .expect("certificates of a file are never none, and there are no CRLs");
-        PinnedVerifier::new(Arc::clone(&self.own), verifier)
+        let depth = Depth {
+            roots: Arc::clone(&self.store),
+            max: self.depth,
+        };
+        PinnedVerifier::new(Arc::clone(&self.own), depth, verifier)
     }
 }
 
@@ -96,7 +111,8 @@ impl PartialEq for Roots {
     fn eq(&self, other: &Self) -> bool {
         // Clones share the store, which is compared faster.
         let is_clone = Arc::ptr_eq(&self.store, &other.store);
-        is_clone || (self.store.roots == other.store.roots && self.own == other.own)
+        let are_same = is_clone || (self.store.roots == other.store.roots && self.own == other.own);
+        are_same && self.depth == other.depth
     }
 }
 
@@ -209,10 +225,11 @@ impl Trust {
             ClientConfig::builder_with_details(Arc::clone(&provider), Arc::new(SystemClock))
                 .with_safe_default_protocol_versions()
                 .expect("the provider has suites for all versions");
-        let builder = if settings.verify && settings.roots.own.is_empty() {
+        let is_plain = settings.roots.own.is_empty() && settings.roots.depth >= DEPTH_MAX;
+        let builder = if settings.verify && is_plain {
             with_versions.with_root_certificates(Arc::clone(&settings.roots.store))
         } else {
-            // Also accepts certificates that rustls refuses: those of the file themselves, or any.
+            // Also accepts certificates that rustls refuses: those of the file themselves, or any. Or it limits chains.
             let roots = settings.verify.then_some(&settings.roots);
             with_versions
                 .dangerous()

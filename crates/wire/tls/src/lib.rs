@@ -26,6 +26,7 @@ pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};
 pub use identity::{CertificateFacts, Identity, RenewalId};
 pub use key_log::KeyLog;
+pub use pinned::DEPTH_MAX;
 pub use record::{Connection, RecordInput, TlsError, looks_like_tls};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 pub use server::{

@@ -3,15 +3,20 @@
 //!
 //! `openssl req -x509` makes certificates of authorities, which rustls accepts only as issuers. This verifier also
 //! accepts them as a peer's own certificate. Name, dates, and possession of the key are still verified.
+//!
+//! It also limits how many authorities may stand between a peer's certificate and a trusted one ([`Depth`]).
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
@@ -19,13 +24,56 @@ use x509_parser::prelude::FromDer;
 #[derive(Debug)]
 pub(crate) struct PinnedVerifier<V: ?Sized> {
     certificates: Arc<[CertificateDer<'static>]>,
+    depth: Depth,
     verifier: Arc<V>,
 }
 
+/// How many authorities may stand between a peer's certificate and one of the trusted ones.
+#[derive(Debug)]
+pub(crate) struct Depth {
+    /// The trusted authorities.
+    pub(crate) roots: Arc<RootCertStore>,
+    /// The most authorities in between; [`DEPTH_MAX`] is what the inner verifier allows anyway.
+    pub(crate) max: usize,
+}
+
+impl Depth {
+    /// Checks the certificates that a peer sent with its own. The inner verifier builds a chain of these and the trusted
+    /// authorities alone, so the chain has no more authorities in between than these are.
+    ///
+    /// # Errors
+    /// The peer sent too many, although some of them may be needless.
+    fn check(&self, sent: &[CertificateDer<'_>]) -> Result<(), Error> {
+        // At such a certificate the chain ends.
+        let is_between = |it: &&CertificateDer<'_>| !self.is_trusted(it);
+        if self.max < DEPTH_MAX && sent.iter().filter(is_between).count() > self.max {
+            return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
+        }
+        Ok(())
+    }
+
+    /// Whether a certificate is that of a trusted authority, perhaps another one for the same name and key.
+    fn is_trusted(&self, certificate: &CertificateDer<'_>) -> bool {
+        let mut alone = RootCertStore::empty();
+        let is_usable = alone.add(certificate.clone()).is_ok();
+        let is_same = |one: &TrustAnchor<'_>, other: &TrustAnchor<'_>| {
+            one.subject == other.subject
+                && one.subject_public_key_info == other.subject_public_key_info
+        };
+        let mut roots = self.roots.roots.iter();
+        is_usable && roots.any(|root| alone.roots.iter().any(|own| is_same(root, own)))
+    }
+}
+
 impl<V: ?Sized> PinnedVerifier<V> {
-    pub(crate) fn new(certificates: Arc<[CertificateDer<'static>]>, verifier: Arc<V>) -> Self {
+    pub(crate) fn new(
+        certificates: Arc<[CertificateDer<'static>]>,
+        depth: Depth,
+        verifier: Arc<V>,
+    ) -> Self {
         Self {
             certificates,
+            depth,
             verifier,
         }
     }
@@ -75,9 +123,10 @@ impl ServerCertVerifier for PinnedVerifier<dyn ServerCertVerifier> {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self
-            .verifier
-            .verify_server_cert(certificate, chain, name, ocsp, now);
+        let verified = self.depth.check(chain).and_then(|()| {
+            self.verifier
+                .verify_server_cert(certificate, chain, name, ocsp, now)
+        });
         verified.or_else(|refusal| {
             self.accept_listed(certificate, refusal, now)?;
             // The inner verifier refused before it looked at the name.
@@ -130,7 +179,10 @@ impl ClientCertVerifier for PinnedVerifier<dyn ClientCertVerifier> {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.verifier.verify_client_cert(certificate, chain, now);
+        let verified = self
+            .depth
+            .check(chain)
+            .and_then(|()| self.verifier.verify_client_cert(certificate, chain, now));
         verified.or_else(|refusal| {
             self.accept_listed(certificate, refusal, now)?;
             Ok(ClientCertVerified::assertion())
@@ -161,3 +213,6 @@ impl ClientCertVerifier for PinnedVerifier<dyn ClientCertVerifier> {
         self.verifier.supported_verify_schemes()
     }
 }
+
+/// The most authorities that rustls allows between a peer's certificate and a trusted one (`MAX_SUB_CA_COUNT` of webpki).
+pub const DEPTH_MAX: usize = 6;

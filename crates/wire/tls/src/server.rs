@@ -23,7 +23,7 @@ use crate::fault::{Fault, Part, PemFile, in_words};
 use crate::identity::{self, CertificateFacts, Identity};
 use crate::key_log::KeyLog;
 use crate::names::Names;
-use crate::pinned::PinnedVerifier;
+use crate::pinned::{Depth, PinnedVerifier};
 use crate::tickets::{TicketKeys, Ticketer};
 
 /// Whether a listener asks clients for a certificate.
@@ -77,6 +77,8 @@ pub struct ProfileSettings {
     pub version_min: Version,
     /// Whether clients are asked for a certificate.
     pub client_certificate: ClientCertificate,
+    /// The most authorities between a client's certificate and one of `client_ca`, up to [`crate::DEPTH_MAX`].
+    pub client_ca_depth: usize,
     /// Whether backends also get the chain of a client's certificate.
     pub client_certificate_chain: bool,
     /// Whether sessions may be resumed.
@@ -445,8 +447,9 @@ fn server_config(
     let Some(TrustedClients { roots, crls, own }) = clients else {
         return Ok(builder.with_no_client_auth());
     };
+    let roots: Arc<RootCertStore> = roots.into();
     let mut verifier_builder =
-        WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(provider))
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(provider))
             .with_crls(crls)
             .enforce_revocation_expiration();
     if settings.client_certificate == ClientCertificate::Optional {
@@ -455,7 +458,8 @@ fn server_config(
     let verifier = verifier_builder
         .build()
         .map_err(|error| vec![unusable(files, &error)])?;
-    let pinned = PinnedVerifier::new(own.into(), verifier);
+    let max = settings.client_ca_depth;
+    let pinned = PinnedVerifier::new(own.into(), Depth { roots, max }, verifier);
     Ok(builder.with_client_cert_verifier(Arc::new(pinned)))
 }
 
@@ -463,6 +467,7 @@ fn server_config(
 fn digest_of_trust(settings: &ProfileSettings, files: &ProfileFiles) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(&[settings.client_certificate as u8]);
+    context.update(&settings.client_ca_depth.to_be_bytes());
     for file in [&files.client_ca, &files.client_crl] {
         let bytes = file.as_ref().map_or(&[][..], |file| &file.bytes);
         // With the lengths, bytes cannot move from one file to the other unnoticed.

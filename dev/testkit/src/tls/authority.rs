@@ -20,14 +20,18 @@ impl Authority {
     /// # Errors
     /// No key can be made.
     pub fn new(name: &str) -> anyhow::Result<Self> {
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        Ok(Self(CertifiedIssuer::self_signed(
-            params,
-            KeyPair::generate()?,
-        )?))
+        let key = KeyPair::generate()?;
+        Ok(Self(CertifiedIssuer::self_signed(params(name)?, key)?))
+    }
+
+    /// Makes an authority called `name`, whose certificate this one has issued.
+    ///
+    /// # Errors
+    /// No key can be made.
+    pub fn below(&self, name: &str) -> anyhow::Result<Self> {
+        let key = KeyPair::generate()?;
+        let params = params(name)?;
+        Ok(Self(CertifiedIssuer::signed_by(params, key, &self.0)?))
     }
 
     /// The authority's certificate as PEM.
@@ -139,4 +143,13 @@ impl Authority {
 
 fn serial(name: &&str) -> SerialNumber {
     SerialNumber::from_slice(name.as_bytes())
+}
+
+/// The parameters of an authority's certificate.
+fn params(name: &str) -> anyhow::Result<CertificateParams> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
 }

@@ -20,6 +20,7 @@ use crate::value::address::BackendUrl;
 #[derive(Debug)]
 pub(crate) struct TlsKeys {
     pub(super) ca_file: Option<PathBuf>,
+    pub(super) ca_depth: Option<usize>,
     pub(super) server_name: Option<String>,
     pub(super) verify: bool,
     pub(super) client_certificate: Option<PathBuf>,
@@ -41,6 +42,7 @@ impl Default for TlsKeys {
     fn default() -> Self {
         Self {
             ca_file: None,
+            ca_depth: None,
             server_name: None,
             verify: true,
             client_certificate: None,
@@ -72,10 +74,12 @@ pub(super) fn settle(
         };
         table.push(Finding::fault(message, table.place_of(written)).hint("write both, or neither"));
     }
-    if table.has("ca_file") && table.has("verify") && !own.verify {
-        let message = "`ca_file` has no effect with verify = \"off\"";
-        let place = table.place_of("ca_file");
-        table.push(Finding::warning(message, place).hint("remove verify = \"off\""));
+    for key in ["ca_file", "ca_depth"] {
+        if table.has(key) && table.has("verify") && !own.verify {
+            let message = format!("`{key}` has no effect with verify = \"off\"");
+            let place = table.place_of(key);
+            table.push(Finding::warning(message, place).hint("remove verify = \"off\""));
+        }
     }
     let path_of = |own: Option<PathBuf>, shared: &Option<PathBuf>| match own {
         Some(path) => Some(base.join(path)),
@@ -84,6 +88,7 @@ pub(super) fn settle(
     };
     TlsKeys {
         ca_file: path_of(own.ca_file, &shared.ca_file),
+        ca_depth: own.ca_depth.or(shared.ca_depth),
         server_name: own.server_name.or_else(|| shared.server_name.clone()),
         verify: own.verify,
         client_certificate: path_of(own.client_certificate, &shared.client_certificate),
@@ -227,7 +232,11 @@ fn roots(keys: &TlsKeys, surroundings: &Surroundings<'_>) -> Result<Roots, Strin
     if !keys.verify {
         return Ok(Roots::none());
     }
-    trusted_roots(keys.ca_file.clone(), surroundings)
+    let roots = trusted_roots(keys.ca_file.clone(), surroundings)?;
+    Ok(match keys.ca_depth {
+        Some(depth) => roots.with_depth(depth),
+        None => roots,
+    })
 }
 
 /// The issuers of this file, or else the system's. There are none if files are not read. All who name the same file

@@ -5,7 +5,9 @@ pub(crate) mod acme;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use catamaran_proxy::config::{CertificateConfig, ClientCertificate, TlsConfig, TlsVersion};
+use catamaran_proxy::config::{
+    CertificateConfig, ClientCertificate, DEPTH_MAX, TlsConfig, TlsVersion,
+};
 use catamaran_proxy::tls::{Fault, Part};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -284,6 +286,17 @@ static KEYS: &[Key<TlsConfig>] = &[
                  of clients, or with such certificates themselves.",
         extremes: "An authority in it can make a certificate for any client.",
         elsewhere: "nginx `ssl_client_certificate`; httpd `SSLCACertificateFile`",
+    },
+    Key {
+        name: "client_ca_depth",
+        group: CLIENTS,
+        value: fill!(Counts(0..=DEPTH_MAX), TlsConfig.settings.client_ca_depth),
+        preset: Preset::Value("6"),
+        sample: "1",
+        effect: "How many authorities may stand between a client's certificate and one of `client_ca`. With 0 those of \
+                 `client_ca` must have issued it themselves. Certificates that a client sends needlessly count, too.",
+        extremes: "With many, each authority below those of `client_ca` can make certificates for clients.",
+        elsewhere: "nginx `ssl_verify_depth`; httpd `SSLVerifyDepth`, which is one more",
     },
     Key {
         name: "client_crl",

@@ -4,6 +4,7 @@ use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
 use crate::emit::flags;
+use crate::httpd::cookies;
 use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::number;
@@ -50,6 +51,9 @@ pub(crate) fn settings(
                 };
                 settings.keys.insert("body_max".to_owned(), limit);
                 ledger.mapped(directive.id);
+            }
+            "proxypassreversecookiedomain" | "proxypassreversecookiepath" => {
+                cookies::turn_back(directive, &mut settings, ledger);
             }
             "sslverifyclient" => {
                 // The listener asks for a certificate; here only a route that refuses clients without one matters.

@@ -20,7 +20,7 @@ use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{call_by_host, overlay, proxies, settle, skip_template};
 use crate::httpd::tree::Expansion;
 use crate::httpd::{
-    access, fields, logs, pages, redirect, senders, slashes, tunnel, usual, variables,
+    access, fields, logs, pages, redirect, senders, slashes, tunnel, usual, variables, verification,
 };
 use crate::judge::PlaceUse;
 use crate::ledger::{Ledger, LedgerKeeper, Weight};
@@ -272,7 +272,7 @@ impl Reader<'_, '_> {
             inner,
             files: self.files.files,
         };
-        let verification = proxy::verification(site, ledger);
+        let verification = verification::keys(site, ledger);
         let mut balancers = Balancers::new(preserve_host(inner, main, ledger), verification);
         balancers.add(main, ledger);
         balancers.add(inner, ledger);
@@ -507,19 +507,15 @@ fn pass_in_section(
     proxy::pass(pass, Some(path), balancers, plan, ledger)
 }
 
-/// Whether backends get the client's `Host` (`ProxyPreserveHost`). Marks that directive and the `ProxyPassReverse` kind
-/// as converted.
+/// Whether backends get the client's `Host` (`ProxyPreserveHost`). Marks that directive and `ProxyPassReverse` as
+/// converted.
 fn preserve_host(inner: &[Directive], main: &[Directive], ledger: &mut Ledger) -> bool {
     let all = || inner.iter().chain(main);
     let preserving: Vec<&Directive> = all().filter(|it| it.name == "proxypreservehost").collect();
     preserving.iter().for_each(|it| ledger.mapped(it.id));
     let in_sections = all().flat_map(|section| section.inside());
     for directive in all().chain(in_sections) {
-        let reverses = matches!(
-            directive.name.as_str(),
-            "proxypassreverse" | "proxypassreversecookiepath" | "proxypassreversecookiedomain"
-        );
-        if reverses {
+        if directive.name == "proxypassreverse" {
             ledger.mapped(directive.id);
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::directive::Directive;
 use crate::httpd::host::Reader;
 use crate::ledger::Weight;
-use crate::plan::{ClientCertificates, LONGEST, Listener, Tls};
+use crate::plan::{BELOW_OTHERS, ClientCertificates, DepthCount, Listener, Tls, depth};
 
 impl Reader<'_, '_> {
     /// Adds the addresses of a `Listen`.
@@ -161,18 +161,21 @@ impl Reader<'_, '_> {
         let locations = inner.iter().filter(|it| it.name == "location");
         let of_some_paths = || locations.flat_map(Directive::inside).find(verifies);
         let find = |name: &str| find_in_force(name, inner, self.main);
-        let depth = find("sslverifydepth");
+        let number = find("sslverifydepth");
         let Some(verify) = of_host.or_else(of_some_paths) else {
-            if let Some(depth) = depth {
+            if let Some(number) = number {
                 let text = "no certificates of clients are verified";
-                self.files.ledger.dropped(depth.id, text);
+                self.files.ledger.dropped(number.id, text);
             }
             return;
         };
         let (authority, authorities) = (find("sslcacertificatefile"), find("sslcacertificatepath"));
         let revoked = find("sslcarevocationfile").or_else(|| find("sslcarevocationpath"));
-        self.chain_length(verify, depth);
         let ledger = &mut *self.files.ledger;
+        // Without authorities that can be read the listener is kept from the network.
+        if let Some(number) = number {
+            ledger.mapped(number.id);
+        }
         let Some(authority) = authority else {
             tls.missing = Some("its authority of clients' certificates is not named".to_owned());
             let text = match authorities {
@@ -191,11 +194,22 @@ impl Reader<'_, '_> {
         let mut asked = ClientCertificates {
             is_required,
             authorities: self.files.files.located(Path::new(path)),
+            depth: 0,
             revoked: None,
         };
         ledger.mapped(verify.id);
         match self.files.files.read(Path::new(path)) {
-            Ok(_) => ledger.mapped(authority.id),
+            Ok(pem) => {
+                ledger.mapped(authority.id);
+                let text = number.map(|it| it.word(0));
+                match depth(text, DepthCount::WithTrusted, &pem) {
+                    Some(depth) => asked.depth = depth,
+                    None => {
+                        ledger.risk(number.unwrap_or(authority).id, BELOW_OTHERS);
+                        tls.missing = Some(BELOW_OTHERS.to_owned());
+                    }
+                }
+            }
             Err(error) => {
                 let text = format!(
                     "`{path}` cannot be read: {error}; until then the listener is kept from the network"
@@ -206,21 +220,6 @@ impl Reader<'_, '_> {
         }
         asked.revoked = self.revoked(revoked, &mut tls.missing);
         tls.settings.clients = Some(asked);
-    }
-
-    /// Reports that the front accepts longer chains of client certificates than httpd without `SSLVerifyDepth`. Drops a
-    /// depth that the front does not exceed; a smaller one is left to the ledger, which reports it.
-    fn chain_length(&mut self, verify: &Directive, depth: Option<&Directive>) {
-        let Some(depth) = depth else {
-            return self.files.ledger.risk(verify.id, DEEPER);
-        };
-        if depth
-            .word(0)
-            .parse()
-            .is_ok_and(Tls::chains_are_shorter_than)
-        {
-            self.files.ledger.dropped(depth.id, LONGEST);
-        }
     }
 
     /// The path of the list of revoked client certificates. If there is a list that cannot be read, sets `missing`, which
@@ -370,10 +369,6 @@ fn addresses_of(text: &str) -> (Vec<SocketAddr>, u16) {
     let with_port = |ip: IpAddr| SocketAddr::new(ip, port);
     (ips(host).into_iter().map(with_port).collect(), port)
 }
-
-const DEEPER: &str = "without SSLVerifyDepth, httpd accepts only certificates that an authority of \
-                      SSLCACertificateFile has issued itself; the front also accepts those of authorities below it. \
-                      Name only authorities whose subordinates you trust as well";
 
 const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),

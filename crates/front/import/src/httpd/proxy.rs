@@ -1,12 +1,10 @@
 //! mod_proxy: converts `ProxyPass` into rules, balancers and single workers into upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use crate::directive::Directive;
 use crate::expression::{Expression, literal, translated};
 use crate::httpd::expressions::{self, PathSet};
-use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::mod_jk::workers::{duration, hoist, number};
@@ -129,54 +127,6 @@ impl Balancers {
             balancer_key(&key, &value, id, self.of(name), ledger);
         }
     }
-}
-
-/// The keys for verifying backends' certificates, from `SSLProxyVerify`; `None`: they are not verified.
-pub(crate) fn verification(site: Site<'_>, ledger: &mut Ledger) -> Option<Keys> {
-    let is_proxy = |it: &&Directive| it.name.starts_with("proxy");
-    let in_sections = || site.all().filter(is_proxy).flat_map(Directive::inside);
-    for directive in site.all().chain(in_sections()) {
-        if directive.name == "sslproxyengine" {
-            ledger.dropped(directive.id, "the scheme of a backend's `url` says it");
-        }
-    }
-    // The source may verify only some backends; here the strictest setting is used for all.
-    let for_some = || in_sections().filter(|it| it.name == "sslproxyverify");
-    let for_any = || for_some().chain(site.find("sslproxyverify"));
-    let verifies = |it: &&Directive| !it.word(0).eq_ignore_ascii_case("none");
-    let verify = for_any().find(verifies).or_else(|| for_any().next())?;
-    for directive in for_some() {
-        if verifies(&verify) {
-            let text = "backends have different settings; the strictest applies to all";
-            ledger.lost(directive.id, text);
-        } else {
-            ledger.mapped(directive.id);
-        }
-    }
-    match verify.word(0).to_ascii_lowercase().as_str() {
-        "none" => {
-            ledger.mapped(verify.id);
-            return None;
-        }
-        "require" => ledger.mapped(verify.id),
-        _ => ledger.lost(verify.id, "the front always verifies the certificate"),
-    }
-    let mut keys = Keys::new();
-    if let Some(path) = site.find("sslproxycacertificatepath") {
-        let text = "name one file in `ca_file`: until then backends are verified by the system's authorities";
-        ledger.lost(path.id, text);
-    }
-    if let Some(authority) = site.find("sslproxycacertificatefile") {
-        let path = Path::new(authority.word(0));
-        match site.files.read(path) {
-            Ok(_) => {
-                ledger.mapped(authority.id);
-                keys.insert("ca_file".to_owned(), quoted(&site.files.located(path)));
-            }
-            Err(error) => ledger.lost(authority.id, format!("it cannot be read: {error}")),
-        }
-    }
-    Some(keys)
 }
 
 /// The words `KEY=VALUE` as pairs, with keys in lower case. A word without `=` is a key with the value `on`.

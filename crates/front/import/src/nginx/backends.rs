@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::ledger::Ledger;
 use crate::mod_jk::workers::{duration, number};
 use crate::nginx::location::Scope;
-use crate::plan::{Backend, Upstream};
+use crate::plan::{Backend, DepthCount, Keys, Upstream, depth_key};
 use crate::target::{OWN_HOST, is_host_keyword};
 use crate::toml_text::{quoted, quoted_list};
 
@@ -92,7 +92,11 @@ fn ask_others(scope: Scope<'_>, upstream: &mut Upstream, ledger: &mut Ledger) {
 fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: &mut Ledger) {
     let verifies = |it: &&Directive| it.word(0) == "on";
     let Some(directive) = scope.find("proxy_ssl_verify").filter(verifies) else {
-        let idle = ["proxy_ssl_verify", "proxy_ssl_trusted_certificate"];
+        let idle = [
+            "proxy_ssl_verify",
+            "proxy_ssl_trusted_certificate",
+            "proxy_ssl_verify_depth",
+        ];
         let found = idle.into_iter().filter_map(|it| scope.find(it));
         found.for_each(|it| {
             ledger.dropped(it.id, "certificates of these backends are not verified");
@@ -101,15 +105,21 @@ fn verify(scope: Scope<'_>, upstream: &mut Upstream, files: &dyn Files, ledger: 
     };
     ledger.mapped(directive.id);
     let authority = scope.find("proxy_ssl_trusted_certificate");
+    let mut keys = Keys::new();
+    let mut pem = Vec::new();
     if let Some(authority) = authority {
         ledger.mapped(authority.id);
+        let path = Path::new(authority.word(0));
+        pem = files.read(path).unwrap_or_default();
+        keys.insert("ca_file".to_owned(), quoted(&files.located(path)));
     }
+    let number = scope.find("proxy_ssl_verify_depth");
+    let of = number.or(authority).unwrap_or(directive);
+    let text = number.map(|it| it.word(0));
+    keys.extend(depth_key(text, DepthCount::Between, &pem, of.id, ledger));
     for backend in &mut upstream.backends {
-        if backend.keys.remove("verify").is_some()
-            && let Some(authority) = authority
-        {
-            let place = quoted(&files.located(Path::new(authority.word(0))));
-            backend.keys.insert("ca_file".to_owned(), place);
+        if backend.keys.remove("verify").is_some() {
+            backend.keys.extend(keys.clone());
         }
     }
 }

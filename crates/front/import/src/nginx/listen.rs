@@ -9,7 +9,9 @@ use catamaran_config::{Nature, foreign_answer};
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
-use crate::plan::{Access, ClientCertificates, LONGEST, Plan, Tls, TlsSettings, VirtualHost};
+use crate::plan::{
+    Access, BELOW_OTHERS, ClientCertificates, DepthCount, Plan, TlsSettings, VirtualHost, depth,
+};
 use crate::toml_text::quoted_list;
 
 /// The addresses on which all servers listen. They decide whether the front can distinguish two addresses of one
@@ -353,22 +355,19 @@ impl Listens<'_> {
         let verify = self
             .find("ssl_verify_client")
             .filter(|it| it.word(0) != "off");
-        let depth = self.find("ssl_verify_depth");
+        let number = self.find("ssl_verify_depth");
         let Some(verify) = verify else {
             let text = "no certificates of clients are verified";
-            depth.into_iter().for_each(|it| ledger.dropped(it.id, text));
+            number
+                .into_iter()
+                .for_each(|it| ledger.dropped(it.id, text));
             return None;
         };
         // Without authorities nginx verifies nothing; the application would be told of the certificate.
         if verify.word(0) == "optional_no_ca" && self.find("ssl_client_certificate").is_none() {
-            depth.into_iter().for_each(|it| ledger.mapped(it.id));
+            number.into_iter().for_each(|it| ledger.mapped(it.id));
             ledger.lost(verify.id, UNVERIFIED);
             return None;
-        }
-        let is_deep = |it: &Directive| it.word(0).parse().is_ok_and(Tls::chains_are_shorter_than);
-        match depth {
-            Some(depth) if is_deep(depth) => ledger.dropped(depth.id, LONGEST),
-            _ => ledger.risk(depth.unwrap_or(verify).id, DEEPER),
         }
         let authority = self.find("ssl_client_certificate");
         let Some(authority) = authority.filter(|it| self.is_there(it, ledger)) else {
@@ -381,8 +380,21 @@ impl Listens<'_> {
         let mut asked = ClientCertificates {
             is_required: verify.word(0) == "on",
             authorities: place(authority),
+            depth: 0,
             revoked: None,
         };
+        let pem = self.files.read(Path::new(authority.word(0)));
+        let text = number.map(|it| it.word(0));
+        match depth(text, DepthCount::Between, &pem.unwrap_or_default()) {
+            Some(depth) => {
+                asked.depth = depth;
+                number.into_iter().for_each(|it| ledger.mapped(it.id));
+            }
+            None => {
+                ledger.risk(number.unwrap_or(authority).id, BELOW_OTHERS);
+                *missing = Some(BELOW_OTHERS.to_owned());
+            }
+        }
         if let Some(list) = self.find("ssl_crl") {
             if self.is_there(list, ledger) {
                 asked.revoked = Some(place(list));
@@ -552,10 +564,6 @@ const SENDERS: [&str; 3] = ["set_real_ip_from", "real_ip_header", "real_ip_recur
 
 const HIDDEN: &str = "left out: another server listens on all addresses of this port, and the front does not tell \
     this one from them. If clients need this server there, give it a port of its own in [[listen]]";
-
-const DEEPER: &str = "nginx accepts no longer chains of clients' certificates than `ssl_verify_depth` says, 1 by default: an \
-    authority of `ssl_client_certificate` has issued them itself; the front also accepts those of authorities below it. Name \
-    only authorities whose subordinates you trust as well";
 
 const IPV6_ALONE: &str = "`[::]` of the front takes clients of IPv4 as well, whom nginx does not serve here: until you \
     name another address in [[listen]], it listens on loopback";

@@ -577,6 +577,8 @@ impl ServerReader<'_, '_> {
         // Both locations may restrict clients. Only one of two restrictions can be kept, so if both do, the place is
         // closed.
         let mine = std::mem::take(&mut settled.access);
+        // Only the named location passes requests on.
+        settled.forget_lists();
         settled.merge(&Settings {
             access: Access::Open,
             ..(*rule.settings).clone()

@@ -1,5 +1,7 @@
 //! Addresses on which the source listens, with what it says of TLS there.
 
+use catamaran_proxy::config::DEPTH_MAX;
+
 use crate::plan::Keys;
 use crate::toml_text::quoted;
 
@@ -43,6 +45,8 @@ pub(crate) struct ClientCertificates {
     pub(crate) is_required: bool,
     /// The path of the certificates of the authorities.
     pub(crate) authorities: String,
+    /// The most authorities between a client's certificate and one of these.
+    pub(crate) depth: usize,
     /// The path of the list of revoked certificates; `None`: there is none.
     pub(crate) revoked: Option<String>,
 }
@@ -73,6 +77,7 @@ impl TlsSettings {
         if let Some(ClientCertificates {
             is_required,
             authorities,
+            depth,
             revoked,
         }) = clients
         {
@@ -82,18 +87,15 @@ impl TlsSettings {
             if let Some(list) = revoked {
                 key("client_crl", list);
             }
+            if *depth < DEPTH_MAX {
+                keys.insert("client_ca_depth".to_owned(), depth.to_string());
+            }
         }
         keys
     }
 }
 
 impl Tls {
-    /// Whether all chains of client certificates that the front accepts have fewer authorities than this number, by
-    /// which the source limits them.
-    pub(crate) fn chains_are_shorter_than(authorities: usize) -> bool {
-        authorities > AUTHORITIES_MAX
-    }
-
     /// Adds the settings of another host on the same listener, of which the stricter hold. If not all of them demand a
     /// client's certificate the listener only asks for one; routes enforce what each host demands.
     pub(crate) fn add(&mut self, of_host: &TlsSettings) {
@@ -113,6 +115,7 @@ impl Tls {
         let ClientCertificates {
             is_required,
             authorities,
+            depth,
             revoked,
         } = asked;
         let have_one_list =
@@ -125,14 +128,9 @@ impl Tls {
             known.revoked.clone_from(revoked);
         }
         known.is_required &= is_required;
+        known.depth = known.depth.min(*depth);
     }
 }
-
-/// Why a setting for longer chains of client certificates needs no key.
-pub(crate) const LONGEST: &str = "the front verifies no longer chains of certificates";
-
-/// The most authorities that the front accepts between a client's certificate and one of `client_ca`.
-const AUTHORITIES_MAX: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -143,6 +141,7 @@ mod tests {
             clients: Some(ClientCertificates {
                 is_required,
                 authorities: authorities.to_owned(),
+                depth: 1,
                 revoked: revoked.map(str::to_owned),
             }),
             ..TlsSettings::default()

@@ -120,3 +120,43 @@ fn flags_of_cookies_are_changed_by_their_names() {
         assert!(risks.is_empty(), "{directives}: {risks:?}");
     }
 }
+
+#[test]
+fn httpd_turns_cookies_back_by_the_lists_of_all_levels() {
+    let of = |lines: &str| {
+        let conf =
+            format!("Listen 80\nProxyPreserveHost On\nProxyPass /app ajp://t:8009/app\n{lines}\n");
+        let import = converted(&[("/c.conf", &conf)], None);
+        let routes = routes(&import).into_iter();
+        let own: Vec<String> = routes.filter(|it| it.contains("upstream")).collect();
+        (own.join("\n"), said(&import, Weight::Risk))
+    };
+    let start = "path = \"/app\"; upstream = \"t\"; ";
+    for (lines, expected) in [
+        (
+            "ProxyPassReverseCookiePath /inner/ /app/",
+            "cookie_path = [{ from = \"/inner/\", to = \"/app/\" }]",
+        ),
+        (
+            "ProxyPassReverseCookieDomain .inner.example www.example.org",
+            "cookie_domain = [{ from = \"inner.example\", to = \"www.example.org\" }]",
+        ),
+        (
+            "<Location /app>\nProxyPassReverseCookiePath /b /y\n</Location>\nProxyPassReverseCookiePath /a /x",
+            "cookie_path = [{ from = \"/a\", to = \"/x\" }, { from = \"/b\", to = \"/y\" }]",
+        ),
+    ] {
+        let (routes, risks) = of(lines);
+        assert_eq!(routes, format!("{start}{expected}"), "{lines}");
+        assert!(risks.is_empty(), "{lines} {risks:?}");
+    }
+    for lines in [
+        "ProxyPassReverseCookiePath /inner/ /${A}/ interpolate",
+        "ProxyPassReverseCookiePath /inner/ \"/app/; Secure\"",
+        "ProxyPassReverseCookieDomain inner.example",
+    ] {
+        let (routes, risks) = of(lines);
+        assert_eq!(routes, start.trim_end_matches("; "), "{lines}");
+        assert!(!risks.is_empty(), "{lines}");
+    }
+}

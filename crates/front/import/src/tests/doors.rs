@@ -161,17 +161,65 @@ fn chains_of_certificates_are_as_long_as_in_the_source() {
         );
         let files = [("/c.conf", conf.as_str()), ("/a.pem", ""), ("/ca.pem", "")];
         let import = with_directories(&files, None);
-        (routes(&import), said(&import, Weight::Risk).len())
+        let risks = said(&import, Weight::Risk).len();
+        (routes(&import), risks, import.text)
     };
     let verify = "SSLVerifyClient require\nSSLCACertificateFile /ca.pem";
     let open = vec!["path = \"/\"; upstream = \"t\"".to_owned()];
     let asked = vec![format!("{}; client_certificate = \"required\"", open[0])];
-    let closed = vec!["path = \"/\"; status = 403".to_owned()];
-    assert_eq!(of(&format!("{verify}\nSSLVerifyDepth 1")).0, closed);
-    let deep = of(&format!("{verify}\nSSLVerifyDepth 10"));
-    assert_eq!(deep, (asked.clone(), 0));
-    assert_eq!(of(verify), (asked, 1));
-    assert_eq!(of("SSLVerifyDepth 1"), (open, 0));
+    for (lines, depth) in [
+        ("", "client_ca_depth = 0"),
+        ("SSLVerifyDepth 1", "client_ca_depth = 0"),
+        ("SSLVerifyDepth 3", "client_ca_depth = 2"),
+        ("SSLVerifyDepth 10", ""),
+    ] {
+        let (routes, risks, text) = of(&format!("{verify}\n{lines}"));
+        assert_eq!((routes, risks), (asked.clone(), 0), "{lines}");
+        let line = text.lines().find(|it| it.starts_with("client_ca_depth"));
+        assert_eq!(line.unwrap_or_default(), depth, "{lines}");
+    }
+    // Only a certificate that is its own issuer would be accepted.
+    let (_, risks, text) = of(&format!("{verify}\nSSLVerifyDepth 0"));
+    assert!(
+        risks > 0 && text.contains("address = \"127.0.0.1:443\""),
+        "{text}"
+    );
+    let (routes, risks, _) = of("SSLVerifyDepth 1");
+    assert_eq!((routes, risks), (open, 0));
+}
+
+#[test]
+fn authorities_below_others_count_as_such_in_the_source() {
+    let root = catamaran_testkit::tls::Authority::new("root").unwrap();
+    let below = root.below("below").unwrap();
+    let both = format!("{}{}", root.pem(), below.pem());
+    for (authorities, number, depth) in [
+        (root.pem(), "", Some("1")),
+        (both.clone(), "", Some("0")),
+        (both.clone(), "ssl_verify_depth 4;", Some("3")),
+        (both, "ssl_verify_depth 0;", None),
+    ] {
+        let tls = "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c;";
+        let conf = format!(
+            "server {{ {tls} ssl_verify_client on; ssl_client_certificate /ca.pem; {number}\n\
+             location / {{ proxy_set_header Host $host; proxy_pass http://t:80; }} }}"
+        );
+        let files = [
+            ("/nginx.conf", conf.as_str()),
+            ("/c", ""),
+            ("/ca.pem", &authorities),
+        ];
+        let import = with_directories(&files, None);
+        let mut lines = import.text.lines();
+        let found = lines.find_map(|it| it.strip_prefix("client_ca_depth = "));
+        assert_eq!(found, depth, "{number} {}", import.text);
+        assert_eq!(
+            import.risks() == 0,
+            depth.is_some(),
+            "{number} {:?}",
+            import.remarks
+        );
+    }
 }
 
 #[test]

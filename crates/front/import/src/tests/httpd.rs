@@ -65,6 +65,12 @@ fn backends_are_verified_as_the_source_verifies_them() {
             0,
         ),
         (
+            "SSLProxyVerify require\nSSLProxyCACertificateFile /ca.pem\nSSLProxyVerifyDepth 3",
+            true,
+            true,
+            0,
+        ),
+        (
             "SSLProxyVerify require\nSSLProxyCACertificateFile /none.pem",
             true,
             false,
@@ -113,6 +119,9 @@ fn backends_are_verified_as_the_source_verifies_them() {
             "{directives}"
         );
         assert_eq!(import.risks(), risks, "{directives} {:?}", import.remarks);
+        let depth = if directives.contains("Depth 3") { 2 } else { 0 };
+        let line = format!("ca_depth = {depth}");
+        assert_eq!(has(&import, &line), verified, "{directives}");
     }
 }
 

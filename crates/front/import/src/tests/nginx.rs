@@ -845,9 +845,10 @@ fn certificates_of_backends_are_verified_as_there() {
     let ca = "proxy_ssl_verify on; proxy_ssl_trusted_certificate /ca.pem;";
     for (outer, inner, verifies) in [
         ("", "", false),
-        ("", "proxy_ssl_verify off;", false),
+        ("", "proxy_ssl_verify off; proxy_ssl_verify_depth 2;", false),
         ("", ca, true),
         (ca, "", true),
+        (ca, "proxy_ssl_verify_depth 1;", true),
         (ca, "proxy_ssl_verify off;", false),
     ] {
         let (_, import) = of_server(
@@ -863,6 +864,19 @@ fn certificates_of_backends_are_verified_as_there() {
             import.text.contains("ca_file = \"/ca.pem\""),
             verifies,
             "{outer} {inner}"
+        );
+        assert_eq!(
+            import.text.contains("ca_depth = 1"),
+            verifies,
+            "{outer} {inner}"
+        );
+        // What a location takes back is a risk of its own.
+        let is_taken_back = !outer.is_empty() && !verifies;
+        assert_eq!(
+            import.risks(),
+            usize::from(is_taken_back),
+            "{outer} {inner} {:?}",
+            import.remarks
         );
     }
 }

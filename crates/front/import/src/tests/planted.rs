@@ -144,7 +144,7 @@ const OPEN: &[(&str, bool, &str)] = &[
         "files of kinds that are in no table are `application/octet-stream`",
     ),
     (
-        "proxy_ssl_verify proxy_ssl_trusted_certificate",
+        "proxy_ssl_verify proxy_ssl_verify_depth proxy_ssl_trusted_certificate",
         true,
         "nothing is verified without `on`",
     ),

@@ -162,8 +162,7 @@ fn what_refuses_before_a_return_of_the_server_is_not_lost() {
 
 #[test]
 fn what_an_error_page_answers_for_a_return_asks_for_the_certificate_as_well() {
-    let tls =
-        "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c; ssl_client_certificate /c;";
+    let tls = "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c;";
     let others = format!(
         "location = /gone {{ return 410 gone; }} location @gone {{ return 410 gone; }}\n\
          location @app {{ {PASS} }} location / {{ return 404; }}"
@@ -173,10 +172,12 @@ fn what_an_error_page_answers_for_a_return_asks_for_the_certificate_as_well() {
         "error_page 404 =200 @gone; return 404;",
         "error_page 418 = @app; return 418;",
     ] {
-        for (verify, is_asked) in [("on", true), ("off", false)] {
-            let server = format!(
-                "server {{ {tls} ssl_verify_client {verify}; location = /x {{ {page} }}\n{others} }}"
-            );
+        for (verify, is_asked) in [
+            ("ssl_client_certificate /c; ssl_verify_client on;", true),
+            ("ssl_verify_client off;", false),
+        ] {
+            let server =
+                format!("server {{ {tls} {verify} location = /x {{ {page} }}\n{others} }}");
             let conf = format!("events {{\n}}\nhttp {{\n{server}\n}}");
             let import = with_directories(&[("/nginx.conf", &conf), ("/c", "")], None);
             let routes = routes(&import);

@@ -564,6 +564,79 @@ fn a_backend_is_refused_for_its_name_its_issuer_and_its_age() {
     assert_eq!(met(old, &ca, "a.test"), Err("tls-untrusted".to_owned()));
 }
 
+/// A certificate of an authority, with the certificates of the authorities above that as its chain.
+fn below(chain: &[&Authority], name: &str) -> Pair {
+    let (issuer, above) = chain.split_last().expect("an issuer");
+    let mut pair = plain(issuer, &[name]);
+    for authority in above.iter().rev() {
+        pair.chain.push_str(&authority.pem());
+    }
+    pair
+}
+
+#[test]
+fn chains_have_no_more_authorities_in_between_than_allowed() {
+    let root = authority("root");
+    let one = root.below("one").unwrap();
+    let two = one.below("two").unwrap();
+    let untrusted = Err("untrusted".to_owned());
+    // The certificate of `root` itself, which each chain has at its end, does not count.
+    for (chain, between) in [
+        (&[&root][..], 0),
+        (&[&root, &one][..], 1),
+        (&[&root, &one, &two][..], 2),
+    ] {
+        let pair = below(chain, "a.test");
+        for depth in 0..=3 {
+            let expected = if depth >= between {
+                Ok(())
+            } else {
+                untrusted.clone()
+            };
+            let asking = ProfileSettings {
+                client_certificate: ClientCertificate::Required,
+                client_ca_depth: depth,
+                ..settings()
+            };
+            let files_of_server = ProfileFiles {
+                client_ca: Some(file("ca.pem", root.pem())),
+                ..files(&[plain(&root, &["s.test"])])
+            };
+            let met = meet(
+                &profile(&asking, &files_of_server),
+                &trust(&root.pem(), "s.test", Some(&pair)),
+            );
+            let met = met
+                .map(drop)
+                .map_err(|it| it.replace("tls-client-cert-", ""));
+            assert_eq!(met, expected, "client {between} {depth}");
+
+            let roots = Roots::from_pem(root.pem().as_bytes()).unwrap();
+            let trust = Trust::new(TrustSettings {
+                server_name: "a.test".to_owned(),
+                verify: true,
+                roots: roots.with_depth(depth),
+                identity: None,
+            });
+            let server = profile(&settings(), &files(std::slice::from_ref(&pair)));
+            let met = meet(&server, &trust.unwrap());
+            let met = met.map(drop).map_err(|it| it.replace("tls-", ""));
+            assert_eq!(met, expected, "backend {between} {depth}");
+        }
+    }
+    // An authority of the file may stand below another one: the chain ends there.
+    let both = format!("{}{}", root.pem(), one.pem());
+    let roots = Roots::from_pem(both.as_bytes()).unwrap().with_depth(0);
+    let trust = Trust::new(TrustSettings {
+        server_name: "a.test".to_owned(),
+        verify: true,
+        roots,
+        identity: None,
+    });
+    let server = profile(&settings(), &files(&[below(&[&root, &one], "a.test")]));
+    assert_eq!(meet(&server, &trust.unwrap()).map(drop), Ok(()));
+}
+
 /// As of `openssl req -x509`, which makes certificates of authorities.
 #[test]
 fn a_certificate_that_is_its_own_issuer_is_taken_if_it_is_in_the_file() {

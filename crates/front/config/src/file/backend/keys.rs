@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use catamaran_proxy::config::{Activation, BackendConfig, ClientCertFields, Protocol};
+use catamaran_proxy::config::{Activation, BackendConfig, ClientCertFields, DEPTH_MAX, Protocol};
 
 use super::BackendDefaults;
 use crate::file::backend_tls::TlsKeys;
@@ -463,13 +463,24 @@ pub(crate) static KEYS: &[Key<RawBackend>] = &[
         preset: Preset::Unset("the issuers that this system trusts"),
         sample: "\"/etc/ssl/backends-ca.pem\"",
         effect: "The PEM file with the certificates of the authorities that may issue the \
-                 backend's certificate, or with that certificate itself. For `https://` alone, like the next four. A reload reads \
+                 backend's certificate, or with that certificate itself. For `https://` alone, like the next five. A reload reads \
                  it anew.",
         extremes: "A certificate of another issuer is refused: 502, `tls-untrusted`. With the \
                    system's issuers anybody who gets a certificate for the name can stand in for \
                    the backend; an authority of your own is the closer rule.",
         elsewhere: "nginx `proxy_ssl_trusted_certificate`; httpd `SSLProxyCACertificateFile`; \
                     HAProxy `ca-file`",
+    },
+    Key {
+        name: "ca_depth",
+        group: TLS,
+        value: fill!(Optional(Counts(0..=DEPTH_MAX)), RawBackend.tls.ca_depth),
+        preset: Preset::Unset("6"),
+        sample: "1",
+        effect: "How many authorities may stand between the backend's certificate and one of `ca_file`. With 0 those of \
+                 `ca_file` must have issued it themselves. Certificates that the backend sends needlessly count, too.",
+        extremes: "A longer chain is refused: 502, `tls-untrusted`.",
+        elsewhere: "nginx `proxy_ssl_verify_depth`; httpd `SSLProxyVerifyDepth`, which is one more",
     },
     Key {
         name: "server_name",
