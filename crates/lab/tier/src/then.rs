@@ -137,8 +137,8 @@ impl OldSoftware {
         let mut whole = self.clone();
         if let Some(name) = &self.based_on {
             let mut records = records.iter();
-            let base = records.find(|base| base.name == *name);
-            let base = base.expect("a test reads it");
+            let found = records.find(|base| base.name == *name);
+            let base = found.expect("a test reads it");
             whole.needs = [&base.needs[..], &self.needs].concat();
             whole.source = [&base.source[..], &self.source].concat();
             whole.patch = [&base.patch[..], &self.patch].concat();

@@ -190,7 +190,8 @@ const MACHINE: &str = "machine";
 mod tests {
     use super::*;
     use crate::figures::LabLayout;
-    use crate::published::eras::{Eras, tests::result_of_both};
+    use crate::published::eras::Eras;
+    use crate::published::eras::tests::result_of_both;
 
     #[test]
     fn only_what_was_the_limit_has_a_capacity() {

@@ -21,8 +21,13 @@ pub(super) fn remedy(source: &Source, judged: &Judged<'_>) -> Option<String> {
     let mut reasons: Vec<String> = open.map(of_case).collect();
     reasons.dedup();
     if answer.cases.is_empty() {
-        reasons.push("no committed result measures it".to_owned());
-    } else if reasons.is_empty() {
+        let mut places = judged.claim.here.iter();
+        return Some(match places.next() {
+            Some(here) => format!("docs/lab has no {}", here.result),
+            None => "nothing of ours measures it".to_owned(),
+        });
+    }
+    if reasons.is_empty() {
         // Another run does not change this: the cases are not alike.
         return Some("its cases are decided and disagree".to_owned());
     }

@@ -53,9 +53,9 @@ fn rounds_of_screen(file: &ExperimentFile) -> Option<usize> {
 
 /// All combinations of levels without the exceptions of the file and without those that are `left_out`.
 fn combinations(file: &ExperimentFile, factors: &[Factor], left_out: Vec<Levels>) -> Vec<Levels> {
-    let exceptions = file.except.iter().flat_map(|except| except.get_ref().all());
-    let exceptions: Vec<Levels> = exceptions.chain(left_out).collect();
-    cells::combine(factors, &exceptions)
+    let of_file = file.except.iter().flat_map(|except| except.get_ref().all());
+    let all: Vec<Levels> = of_file.chain(left_out).collect();
+    cells::combine(factors, &all)
 }
 
 impl FileReader<'_> {
