@@ -157,14 +157,16 @@ impl Draft {
         verdict.add_limits(&mut limit_keys);
         let (route, cors) = (verdict.route, verdict.cors.take());
         self.route = route.map(|route| route_status(&route.config, &site.listeners));
-        self.limits = limits::outlooks(site, &limit_keys);
-        let limit_sentences: Vec<String> = self.limits.iter().map(limits::sentence).collect();
-        let refuses = |limit: &LimitOutlook| limit.enforced && limit.exceeded;
-        if let Some(index) = self.limits.iter().position(refuses) {
-            let token = limit_keys[index].limit.config.token();
-            return self.refuse(429, token, &limit_sentences[index]);
+        let Some(mut asked) = self.look_at_limits(site, &limit_keys) else {
+            return;
+        };
+        asked.extend(self.ask(&mut verdict, supposed_answer));
+        let mut user_keys = LimitKeys::new();
+        verdict.add_user_limits(&mut user_keys);
+        match self.look_at_limits(site, &user_keys) {
+            Some(sentences) => asked.extend(sentences),
+            None => return,
         }
-        let auth_sentence = self.ask(&mut verdict, supposed_answer);
         let Service { passage, decision } = verdict.settle();
         match decision {
             Decision::Refuse(failure) => {
@@ -190,9 +192,26 @@ impl Draft {
             let text = "it has no line in the access log".to_owned();
             self.then.push(text);
         }
-        // Limits are asked first, then the sign-on.
-        self.then
-            .splice(..0, limit_sentences.into_iter().chain(auth_sentence));
+        // Limits are asked first, then the sign-on, then limits by user.
+        self.then.splice(..0, asked);
+    }
+
+    /// Fills in limits as they stand now. Returns a sentence about each; `None`, with the refusal filled in, if one of them
+    /// refuses the request.
+    fn look_at_limits(&mut self, site: &Site, keys: &LimitKeys<'_>) -> Option<Vec<String>> {
+        let outlooks = limits::outlooks(site, keys);
+        let sentences: Vec<String> = outlooks.iter().map(limits::sentence).collect();
+        let refuses = |limit: &LimitOutlook| limit.enforced && limit.exceeded;
+        let refusing = outlooks.iter().position(refuses);
+        self.limits.extend(outlooks);
+        match refusing {
+            Some(index) => {
+                let token = keys[index].limit.config.token();
+                self.refuse(429, token, &sentences[index]);
+                None
+            }
+            None => Some(sentences),
+        }
     }
 
     /// Fills in what the route's sign-on is asked, and has the verdict be the one after an answer that is supposed. Returns

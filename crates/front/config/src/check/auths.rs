@@ -89,7 +89,7 @@ pub(super) fn check_routes(file: &File, report: &mut Report) {
 }
 
 /// The name of a route's sign-on.
-fn auth_of(route: &Route) -> Option<&str> {
+pub(super) fn auth_of(route: &Route) -> Option<&str> {
     route.values.first()?.rules.as_ref()?.auth.as_deref()
 }
 
@@ -163,21 +163,23 @@ fn warn_of_clear_listeners(file: &File, report: &mut Report) {
         // A proxy before the front may have ended TLS.
         return;
     }
-    let is_guarded = |index: usize| {
-        let mut guarded = file.routes.iter().filter(|route| auth_of(route).is_some());
-        guarded.any(|route| {
-            let value = route.values.first();
-            value.is_some_and(|value| value.listen.is_empty() || value.listen.contains(&index))
-        })
-    };
     for (index, listener) in file.listeners.iter().enumerate() {
-        if is_clear(listener) && is_guarded(index) {
+        if is_clear(listener) && has_guarded_route(file, index) {
             let message =
                 "clients of this listener sign on in clear text: whoever reads along can be them";
             let hint = "give it `tls`, or redirect_https = true";
             report.push(Finding::warning(message, listener.place.clone()).hint(hint));
         }
     }
+}
+
+/// Whether a route with a sign-on serves clients of the listener with this index.
+pub(super) fn has_guarded_route(file: &File, listener: usize) -> bool {
+    let mut guarded = file.routes.iter().filter(|route| auth_of(route).is_some());
+    guarded.any(|route| {
+        let value = route.values.first();
+        value.is_some_and(|value| value.listen.is_empty() || value.listen.contains(&listener))
+    })
 }
 
 /// Whether others than this machine reach the listener without TLS.

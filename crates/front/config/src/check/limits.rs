@@ -6,6 +6,7 @@ use std::ops::Range;
 use catamaran_proxy::config::{LimitBy, Quota};
 use http::Method;
 
+use super::auths;
 use crate::file::File;
 use crate::file::limit::Limit;
 use crate::report::{Finding, Report};
@@ -42,14 +43,18 @@ struct LimitUse<'f> {
     place: &'f Range<usize>,
     /// Whether clients may ask for hosts that they have made up.
     takes_any_host: bool,
+    /// Whether some of the requests have a sign-on.
+    has_auth: bool,
 }
 
 /// The limits of each listener and of each route that has rules.
 fn uses(file: &File) -> impl Iterator<Item = LimitUse<'_>> {
-    let of_listeners = file.listeners.iter().map(|listener| LimitUse {
+    let listeners = file.listeners.iter().enumerate();
+    let of_listeners = listeners.map(|(index, listener)| LimitUse {
         limits: &listener.value.request_limits,
         place: &listener.place,
         takes_any_host: true,
+        has_auth: auths::has_guarded_route(file, index),
     });
     let of_routes = file.routes.iter().filter_map(|route| {
         let first = route.values.first()?;
@@ -58,6 +63,7 @@ fn uses(file: &File) -> impl Iterator<Item = LimitUse<'_>> {
             place: &route.limits_place,
             takes_any_host: first.hosts.is_empty()
                 || first.hosts.iter().any(|host| host.starts_with('*')),
+            has_auth: auths::auth_of(route).is_some(),
         })
     });
     of_listeners.chain(of_routes)
@@ -71,6 +77,12 @@ fn check_use(file: &File, limited: &LimitUse<'_>, are_complete: bool, report: &m
         if are_complete && names().all(|limit_name| limit_name != name) {
             let message = format!("there is no limit `{name}`");
             let hint = meant_or(nearest(name, names()), || format!("add [limit.{name}]"));
+            report.push(Finding::fault(message, (*place).clone()).hint(hint));
+        }
+        let mut by_name = file.limits.iter().filter(|it| it.value.name == *name);
+        if !limited.has_auth && by_name.any(|it| it.value.by == LimitBy::User) {
+            let message = format!("limit `{name}` is by user, and nobody signs on here");
+            let hint = "write `auth` in the [[route]], or by = \"client\" in the limit";
             report.push(Finding::fault(message, (*place).clone()).hint(hint));
         }
         if limits[..index].contains(name) {
@@ -96,7 +108,7 @@ fn warn_of_minted_keys(file: &File, limited: &LimitUse<'_>, report: &mut Report)
         };
         match limit.value.by {
             // This limit holds for a client whatever it sends.
-            LimitBy::Client | LimitBy::All => return,
+            LimitBy::Client | LimitBy::User | LimitBy::All => return,
             LimitBy::Header(_) => minted = minted.or(Some("a field")),
             LimitBy::Host if limited.takes_any_host => minted = minted.or(Some("the host")),
             LimitBy::Host => {}
@@ -117,7 +129,7 @@ fn warn_small_burst(limit: &Limit, report: &mut Report) {
     if let Quota::Rate { burst, .. } = config.quota
         && burst < BROWSER_BURST
         && takes_get
-        && config.by == LimitBy::Client
+        && matches!(config.by, LimitBy::Client | LimitBy::User)
     {
         let message = format!(
             "limit `{}` lets only {burst} of a client's requests pass at once, and a browser sends {BROWSER_BURST} or more for a page",

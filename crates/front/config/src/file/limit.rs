@@ -183,7 +183,7 @@ fn parse_by(text: &str) -> Result<LimitBy, TextError> {
     match text {
         "client" => Ok(LimitBy::Client),
         "all" => Ok(LimitBy::All),
-        "user" => Err(TextError::LimitByUser),
+        "user" => Ok(LimitBy::User),
         "host" => Ok(LimitBy::Host),
         _ => {
             let name = text.strip_prefix("header:").ok_or(TextError::LimitBy)?;
@@ -257,7 +257,7 @@ static KEYS: &[Key<RawLimit>] = &[
         group: ALL,
         value: fill!(
             Syntax {
-                what: "\"client\", \"host\", \"header:NAME\" or \"all\"",
+                what: "\"client\", \"user\", \"host\", \"header:NAME\" or \"all\"",
                 parse: parse_by,
             },
             RawLimit.by
@@ -268,8 +268,8 @@ static KEYS: &[Key<RawLimit>] = &[
                  as `trusted_proxies` tell it. `\"header:NAME\"` is the value \
                  of that field, `\"host\"` the host that is asked for; a request without it, or with the field twice, counts \
                  to its client's address. \
-                 With `\"all\"` all requests are one key. `\"user\"` is not available \
-                 yet.",
+                 `\"user\"` is the user that the sign-on of the route told (`auth`), after which such a limit is asked; \
+                 an anonymous client counts by its address. With `\"all\"` all requests are one key.",
         extremes: "Requests of a proxy in `trusted_proxies` that does not tell its client's address are not limited, \
                    and counted (`limit-no-client`). Behind a proxy that is not in `trusted_proxies`, all clients are \
                    one key.",

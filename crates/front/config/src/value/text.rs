@@ -58,13 +58,8 @@ pub(crate) enum TextError {
     #[error("must be \"address\", \"path\", \"cookie:NAME\", \"header:NAME\" or \"query:NAME\"")]
     HashBy,
     /// The text does not say what makes requests one key of a limit.
-    #[error("must be \"client\", \"host\", \"header:NAME\" or \"all\"")]
+    #[error("must be \"client\", \"user\", \"host\", \"header:NAME\" or \"all\"")]
     LimitBy,
-    /// The text is `user`, but the front has no sign-on and so knows no users.
-    #[error(
-        "is \"user\", and this front does not know users yet, since it has no sign-on; write \"client\""
-    )]
-    LimitByUser,
     /// The text is not the target of a probe.
     #[error(
         "must begin with `/` and be at most {TARGET_MAX} printable ASCII characters without `#`"

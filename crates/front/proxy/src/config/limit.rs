@@ -48,6 +48,8 @@ pub enum LimitBy {
     Host,
     /// The value of this field; if it is empty, missing or sent more than once, the client's address.
     Header(FieldName),
+    /// The user that the sign-on of the request's route told; without one, the client's address.
+    User,
     /// Nothing: all requests are one key.
     All,
 }

@@ -1,4 +1,6 @@
 //! Which limits a request is subject to, and as which key. A pure part of the verdict: nothing is charged here.
+//!
+//! Limits by user are asked when the sign-on of the route has told the user, all others before.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,6 +15,7 @@ use crate::exchange::fields::forwarded::{Peer, Sender};
 use crate::exchange::grounds::Grounds;
 use crate::site::limits::{SiteLimit, SiteLimits};
 use crate::site::route::Route;
+use crate::site::rules::Rules;
 use crate::trust::is_trusted;
 use crate::tunnel_request;
 
@@ -32,13 +35,30 @@ pub(crate) type LimitKeys<'s> = ArrayVec<LimitKey<'s>, ASKS_MAX>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LimitSubject {
     Network(Network),
-    /// The value of a field, or a host.
+    /// The value of a field, a host, or a user.
     Text(Bytes),
     Everyone,
 }
 
-/// Adds the limits of the listener to `keys`, then those of the route, each once. The list is the caller's, because it is
-/// large to move.
+/// The part of a request by which its keys are found once its user is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SignedRequest<'r> {
+    pub(crate) head: &'r RequestHead,
+    /// The user; `None`: the client is anonymous.
+    pub(crate) user: Option<&'r Bytes>,
+}
+
+/// Which limits are asked, and what is known by then.
+#[derive(Clone, Copy, Debug)]
+enum LimitStage<'r> {
+    /// All but those by user, if the route has a sign-on.
+    BeforeSignOn,
+    /// Those by user, with the user that the sign-on told.
+    AfterSignOn(Option<&'r Bytes>),
+}
+
+/// Adds the limits of the listener to `keys`, then those of the route, each once. Those by user are left out if the route
+/// has a sign-on. The list is the caller's, because it is large to move.
 #[inline]
 pub(crate) fn add<'s>(
     keys: &mut LimitKeys<'s>,
@@ -50,7 +70,22 @@ pub(crate) fn add<'s>(
     if let Some(limits) = grounds.site.limits.as_deref()
         && limits.concern_requests()
     {
-        add_of(limits, keys, grounds, sender, route, head);
+        let stage = LimitStage::BeforeSignOn;
+        add_of(limits, keys, grounds, sender, route, head, stage);
+    }
+}
+
+/// Adds the limits by user, once the sign-on of the route has let the request pass.
+pub(crate) fn add_by_user<'s>(
+    keys: &mut LimitKeys<'s>,
+    grounds: &Grounds<'s>,
+    sender: &Sender,
+    route: Option<&'s Route>,
+    request: SignedRequest<'_>,
+) {
+    if let Some(limits) = grounds.site.limits.as_deref() {
+        let stage = LimitStage::AfterSignOn(request.user);
+        add_of(limits, keys, grounds, sender, route, request.head, stage);
     }
 }
 
@@ -63,7 +98,11 @@ fn add_of<'s>(
     sender: &Sender,
     route: Option<&'s Route>,
     head: &RequestHead,
+    stage: LimitStage<'_>,
 ) {
+    let asks_auth = route
+        .and_then(|route| route.rules.as_deref())
+        .is_some_and(Rules::asks_auth);
     let of_route = route.map_or(&[][..], |route| &route.limits);
     let of_listener = if limits.has_listeners() {
         let listener = grounds.site.listener(grounds.listener);
@@ -73,8 +112,16 @@ fn add_of<'s>(
     };
     let mut add = |index: usize| {
         let limit = limits.at(index);
-        if concerns(&limit.config, head, sender.identity.ip) {
-            let asked = subject(&limit.config, sender, head).map(|subject| {
+        let user = match stage {
+            LimitStage::BeforeSignOn => None,
+            LimitStage::AfterSignOn(user) => user,
+        };
+        // Without a sign-on nobody has a user, and the address counts.
+        let is_after = asks_auth && limit.config.by == LimitBy::User;
+        if is_after == matches!(stage, LimitStage::AfterSignOn(_))
+            && concerns(&limit.config, head, sender.identity.ip)
+        {
+            let asked = subject(&limit.config, sender, head, user).map(|subject| {
                 let ask = Ask {
                     limit: limit.number,
                     key: subject.key(limits, limit),
@@ -104,10 +151,16 @@ fn concerns(limit: &LimitConfig, head: &RequestHead, client: IpAddr) -> bool {
 }
 
 /// What the limit counts the request to; `None`: nothing, because the client is not known.
-fn subject(limit: &LimitConfig, sender: &Sender, head: &RequestHead) -> Option<LimitSubject> {
+fn subject(
+    limit: &LimitConfig,
+    sender: &Sender,
+    head: &RequestHead,
+    user: Option<&Bytes>,
+) -> Option<LimitSubject> {
     let text = match &limit.by {
         LimitBy::All => return Some(LimitSubject::Everyone),
         LimitBy::Client => None,
+        LimitBy::User => user.cloned(),
         LimitBy::Host => head.authority.as_ref().map(|named| named.host.clone()),
         LimitBy::Header(name) => {
             // Not one of several lines, since a backend may believe any of them.
@@ -163,7 +216,7 @@ impl LimitSubject {
                 Some(network) => Ok(vec![Self::Network(network)]),
                 None => Err(format!("{text:?} is no address")),
             },
-            LimitBy::Host | LimitBy::Header(_) => {
+            LimitBy::Host | LimitBy::Header(_) | LimitBy::User => {
                 // The address of a client whose request has no such value.
                 let as_network = network(limit, text).map(Self::Network);
                 let as_text = Self::Text(Bytes::copy_from_slice(text.as_bytes()));

@@ -98,13 +98,19 @@ fn settle<'a>(
             flights.push(asked.ask);
         }
     }
-    exchange.decided.client_fields = fields.map(LimitFields::finish);
+    let decided = &mut exchange.decided;
+    if let Some(fields) = fields {
+        fields.finish(decided.client_fields.get_or_insert_default());
+    }
     if let Some(limit) = refusing {
         let seconds = whole_seconds(outcome.wait());
         return Some(OwnAnswer::limited(limit.config.token(), seconds));
     }
-    if !flights.is_empty() {
-        exchange.decided.flights = Some(Box::new(Flights::new(limits, flights)));
+    // Limits by user are asked later, and those places add to the others.
+    match &mut decided.flights {
+        Some(taken) => taken.add(flights),
+        None if flights.is_empty() => {}
+        None => decided.flights = Some(Box::new(Flights::new(limits, flights))),
     }
     None
 }
@@ -179,12 +185,10 @@ impl LimitFields {
         let _ = write!(remainders, "{separator}\"{name}\";r={left};t={seconds}");
     }
 
-    fn finish(self) -> Box<Fields> {
-        let fields = [
-            ("RateLimit-Policy", self.policies),
-            ("RateLimit", self.remainders),
-        ];
-        Box::new(Fields::from_iter(fields))
+    /// Adds the fields to those of a response, which may have them of limits that were asked before.
+    fn finish(self, fields: &mut Fields) {
+        fields.add_element("RateLimit-Policy", self.policies);
+        fields.add_element("RateLimit", self.remainders);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::exchange::failure::Failure;
 use crate::exchange::fetch::{self, Subrequest, SubrequestError};
 use crate::exchange::forward_auth::{self, AuthOutcome};
 use crate::exchange::leaving::{in_time, unless_left};
+use crate::exchange::limit_keys::LimitKeys;
 use crate::exchange::logged::LoggedAuth;
 use crate::exchange::state::Exchange;
 use crate::exchange::verdict::{OwnAnswer, OwnContent, Verdict};
@@ -45,6 +46,13 @@ pub(crate) async fn authenticate<'a>(
                 fields.append(cookie.name_ref(), cookie.value());
             }
             verdict.identify(signed_on);
+            let mut keys = LimitKeys::new();
+            verdict.add_user_limits(&mut keys);
+            if !keys.is_empty()
+                && let Some(refusal) = limits::ask(exchange, &keys)
+            {
+                verdict.refuse_by(refusal);
+            }
         }
         AuthOutcome::Answered(answer) => verdict.refuse_by(answer),
         AuthOutcome::Failed(failure) => verdict.fail(failure),

@@ -34,7 +34,7 @@ use crate::exchange::fields::passage::{Passage, RequestedUrl, Values};
 use crate::exchange::fields::signed_on::SignedOn;
 use crate::exchange::grounds::Grounds;
 use crate::exchange::guards::Guard;
-use crate::exchange::limit_keys::{self, LimitKeys};
+use crate::exchange::limit_keys::{self, LimitKeys, SignedRequest};
 use crate::exchange::outgoing::{Outgoing, RequestPurpose};
 use crate::exchange::secured;
 use crate::path::{self, NormalPath, PathFault};
@@ -166,6 +166,17 @@ impl<'s> Verdict<'s> {
                 limit_keys::add(keys, &self.grounds, &self.sender, self.route, &self.head);
             }
             Judgement::OnRoute(..) | Judgement::BeforeRoutes(_) | Judgement::Refused(_) => {}
+        }
+    }
+
+    /// Adds the limits by user, once the route's sign-on has let the request pass.
+    pub(crate) fn add_user_limits(&self, keys: &mut LimitKeys<'s>) {
+        if let Some(signed_on) = &self.signed_on {
+            let request = SignedRequest {
+                head: &self.head,
+                user: signed_on.user.as_ref(),
+            };
+            limit_keys::add_by_user(keys, &self.grounds, &self.sender, self.route, request);
         }
     }
 

@@ -139,6 +139,11 @@ impl<'s> Flights<'s> {
     pub(crate) fn new(limits: &'s SiteLimits, taken: ArrayVec<Ask, ASKS_MAX>) -> Self {
         Self { limits, taken }
     }
+
+    /// Adds the places that further asks took. All limits of a listener and of a route have room.
+    pub(crate) fn add(&mut self, taken: ArrayVec<Ask, ASKS_MAX>) {
+        self.taken.extend(taken);
+    }
 }
 
 impl Drop for Flights<'_> {

@@ -304,6 +304,47 @@ fn a_changed_file_is_in_use_and_a_faulty_one_is_not() {
 }
 
 #[test]
+fn a_user_has_few_requests_from_whatever_address() {
+    for protocol in ["ajp", "http"] {
+        let stand = UserStand::start(protocol, "100/s");
+        let ask = |from: &str, user: &str| {
+            let from = format!("X-Forwarded-For: {from}");
+            let options = ["--user", user, "--header", &from];
+            stand.stand.ask("--http1.1", "/limited/x", &options)
+        };
+        for (number, expected) in [(1, 200), (2, 200), (3, 429), (4, 429)] {
+            let response = ask(&format!("192.0.2.{number}"), "ann:secret");
+            assert_eq!(status(&response), expected, "{number}: {response}");
+            // Of the limit by address, and of the one by user.
+            let lower = response.to_ascii_lowercase();
+            assert!(lower.contains("ratelimit: \"most\";r=8;"), "{response}");
+            let left = 2_u32.saturating_sub(number);
+            assert!(
+                lower.contains(&format!(", \"each\";r={left};")),
+                "{response}"
+            );
+        }
+        let line = stand
+            .front()
+            .wait_for_log("reason=client:rate-limited ")
+            .unwrap();
+        assert!(
+            line.contains(" - ann [") && line.contains(" limit=each"),
+            "{line}"
+        );
+        assert_eq!(status(&ask("192.0.2.1", "bob:secret")), 200);
+        // Who does not sign on is not counted as anybody.
+        assert_eq!(status(&ask("192.0.2.9", "cat:wrong")), 401);
+        let url = "/api/v1/explain?url=http://a/limited/x&header=Authorization:%20Basic%20YW5uOnNlY3JldA==";
+        let explained = stand.front().ask_admin(url).unwrap().text();
+        assert!(
+            explained.contains("limit each refuses ann now"),
+            "{explained}"
+        );
+    }
+}
+
+#[test]
 fn explain_supposes_a_right_password() {
     let stand = UserStand::start("ajp", "100/s");
     let explain = |parameters: &str| {
@@ -371,6 +412,15 @@ remote_user = "auth"
 [[upstream.app.backend]]
 url = "BACKEND"
 [cache.pages]
+[limit.each]
+rate = "2/h"
+burst = 2
+by = "user"
+fields = true
+[limit.most]
+rate = "9/h"
+burst = 9
+fields = true
 [[route]]
 path = "/app"
 upstream = "app"
@@ -401,6 +451,13 @@ upstream = "app"
 auth = "staff"
 [route.cors]
 origins = ["https://a.example"]
+[[route]]
+path = "/limited"
+upstream = "app"
+rewrite = "/snoop"
+rewrite_whole = true
+auth = "staff"
+limits = ["each", "most"]
 [[route]]
 path = "/files"
 files = "{directory}"
