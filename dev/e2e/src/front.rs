@@ -170,16 +170,23 @@ impl Front {
         Ok(memory::of_process(self.process.id())?)
     }
 
+    /// The address of the admin listener. The configuration must have an `[admin]` on TCP.
+    ///
+    /// # Errors
+    /// There is no admin listener.
+    pub fn admin_address(&self) -> anyhow::Result<SocketAddr> {
+        self.process.wait_for_line("the line `admin on`", |line| {
+            let (_, url) = line.split_once("admin on http://")?;
+            url.trim().parse().ok()
+        })
+    }
+
     /// The response of the admin listener to a GET. The configuration must have an `[admin]` on TCP.
     ///
     /// # Errors
     /// There is no admin listener, or it did not answer.
     pub fn ask_admin(&self, target: &str) -> anyhow::Result<Response> {
-        let admin: SocketAddr = self.process.wait_for_line("the line `admin on`", |line| {
-            let (_, url) = line.split_once("admin on http://")?;
-            url.trim().parse().ok()
-        })?;
-        let mut client = HttpClient::connect(admin)?;
+        let mut client = HttpClient::connect(self.admin_address()?)?;
         client.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
         Ok(client.receive()?)
     }

@@ -363,7 +363,8 @@ fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
         let no_admin = || AdminConfig::new(Vec::new());
         let admin = config.admin.get_or_insert_with(no_admin);
         admin.addresses = vec![address.clone()];
-        if let Some(message) = catamaran_config::exposed_admin(address, admin.token.is_some()) {
+        let has_secret = admin.token.is_some() || admin.auth.is_some();
+        if let Some(message) = catamaran_config::exposed_admin(address, has_secret) {
             own_log::say(format_args!("warning: {message}"))?;
         }
     }

@@ -20,7 +20,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{
-    Address, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
+    Address, AdminConfig, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
     MemberSource, PathExpression, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules,
     RouteScheme, RouteTarget, ServerConfig, StickyConfig, Template,
 };
@@ -227,7 +227,9 @@ fn takes_commands(file: &File) -> bool {
         return false;
     };
     let is_unix = |address: &ListenAddress| matches!(address, ListenAddress::Unix(_));
-    let is_reachable = admin.value.token.is_some() || admin.value.addresses.iter().any(is_unix);
+    let AdminConfig { token, auth, .. } = &admin.value;
+    let has_writers = token.is_some() || auth.is_some();
+    let is_reachable = has_writers || admin.value.addresses.iter().any(is_unix);
     !admin.value.read_only && is_reachable
 }
 
@@ -373,21 +375,22 @@ pub fn unprotected(backend: &BackendConfig) -> Option<String> {
     })
 }
 
-/// The warning about an admin listener that others might reach; `None` if there is nothing to warn of.
+/// The warning about an admin listener that others might reach; `None` if there is nothing to warn of. `has_secret`:
+/// whether clients send a token or a password.
 #[must_use]
-pub fn exposed_admin(address: &ListenAddress, has_token: bool) -> Option<String> {
+pub fn exposed_admin(address: &ListenAddress, has_secret: bool) -> Option<String> {
     let ListenAddress::Tcp(address) = address else {
         return None;
     };
-    let token = if has_token {
-        ", and the token goes there in cleartext"
+    let secret = if has_secret {
+        ", and the token or password goes there in cleartext"
     } else {
         ""
     };
     (!address.ip().is_loopback()).then(|| {
         format!(
             "the admin listener is at {address}: everybody who reaches it reads every counter and the \
-             names of all backends{token}; use a loopback address, or keep others out by a firewall"
+             names of all backends{secret}; use a loopback address, or keep others out by a firewall"
         )
     })
 }

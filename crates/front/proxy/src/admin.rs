@@ -17,6 +17,7 @@ pub(crate) mod metrics;
 mod page;
 mod reply;
 mod request;
+mod sign_on;
 mod site;
 mod status;
 mod tls;

@@ -50,13 +50,31 @@ pub(super) fn check(file: &File, report: &mut Report) {
             report.push(Finding::fault(message, place).hint(hint));
         }
     }
+    if let Some(admin) = &file.admin
+        && let Some(name) = &admin.value.auth
+    {
+        in_use.insert(name);
+        let known = file.auths.iter().find(|auth| auth.value.name == *name);
+        let place = || admin.auth_place.clone();
+        if let Some(auth) = known {
+            if auth.value.upstream().is_some() {
+                let message = format!("the admin listener cannot ask the service of `{name}`");
+                let hint = "name a sign-on with `users_file`";
+                report.push(Finding::fault(message, place()).hint(hint));
+            }
+        } else if are_complete {
+            let message = format!("there is no sign-on `{name}`");
+            let hint = meant_or(nearest(name, names()), || format!("add [auth.{name}]"));
+            report.push(Finding::fault(message, place()).hint(hint));
+        }
+    }
     if report.faults() > 0 {
         return;
     }
     for auth in &file.auths {
         let name = &auth.value.name;
         if !in_use.contains(name.as_str()) {
-            let message = format!("no route has sign-on `{name}`");
+            let message = format!("no route and no [admin] has sign-on `{name}`");
             let hint = "write `auth` in a [[route]], or remove it";
             report.push(Finding::warning(message, auth.place.clone()).hint(hint));
         }

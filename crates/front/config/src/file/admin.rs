@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use catamaran_proxy::config::{AdminConfig, Secret};
+use catamaran_proxy::config::{AdminConfig, ListenAddress, Secret};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{Surroundings, long_enough};
+use super::{Surroundings, auth, long_enough};
 use crate::check::exposed_admin;
 use crate::fill;
 use crate::key::{ALL, Key, Part, Preset, Section};
@@ -22,6 +22,8 @@ use crate::value::{OneOrMore, Optional, Switch, Syntax};
 pub(crate) struct Admin {
     pub(crate) value: AdminConfig,
     pub(crate) place: Range<usize>,
+    /// Where `auth` is in the file; without it, the table's header.
+    pub(crate) auth_place: Range<usize>,
     /// Where `state_file` is in the file; without it, the table's header.
     pub(crate) state_place: Range<usize>,
     /// Where `ready` is in the file; without it, the table's header.
@@ -71,12 +73,19 @@ pub(crate) fn read(
         admin.token = token.map(Secret::new);
     }
     for address in &admin.addresses {
-        if let Some(message) = exposed_admin(address, admin.token.is_some()) {
+        let has_secret = admin.token.is_some() || admin.auth.is_some();
+        if let Some(message) = exposed_admin(address, has_secret) {
             table.push(Finding::warning(message, table.place_of("address")));
         }
     }
     let (place, state_place) = (table.place_of("address"), table.place_of("state_file"));
-    let ready_place = table.place_of("ready");
+    let (ready_place, auth_place) = (table.place_of("ready"), table.place_of("auth"));
+    let is_tcp = |address: &ListenAddress| matches!(address, ListenAddress::Tcp(_));
+    if admin.auth.is_some() && !admin.addresses.iter().any(is_tcp) {
+        let message =
+            "`auth` has no effect: the Unix socket is open to those who may open its file";
+        table.push(Finding::warning(message, table.place_of("auth")).hint("remove it"));
+    }
     table.finish(report);
     // Without a valid address, nothing listens: the fault is reported already.
     if admin.addresses.is_empty() {
@@ -85,6 +94,7 @@ pub(crate) fn read(
     Some(Admin {
         value: admin,
         place,
+        auth_place,
         state_place,
         ready_place,
     })
@@ -160,6 +170,19 @@ static KEYS: &[Key<RawAdmin>] = &[
                  of the configuration file. `openssl rand -hex 32` makes one.",
         extremes: "Let only the user of the front and its operators read it.",
         elsewhere: "",
+    },
+    Key {
+        name: "auth",
+        group: ALL,
+        value: fill!(Optional(auth::NAME), RawAdmin.admin.auth),
+        preset: Preset::Unset("clients of TCP need the token alone"),
+        sample: "\"NAME\"",
+        effect: "The name of an [auth.NAME] with `users_file`. A client of TCP then needs one of its users, or the token, \
+                 for everything but `/healthz`, `/readyz` and `/metrics`, on a loopback address, too. A user may do what \
+                 the token allows, and is named in the log of changes. The Unix socket needs neither.",
+        extremes: "The password goes over the wire in cleartext, and a browser sends it with each request: use a \
+                   loopback address and a tunnel.",
+        elsewhere: "httpd `AuthType Basic` around `SetHandler server-status`; HAProxy `stats auth`",
     },
     Key {
         name: "hosts",

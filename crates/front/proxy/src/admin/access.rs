@@ -2,7 +2,9 @@
 //!
 //! A client of the Unix socket may do everything. A client over TCP may only read: it needs the token to change
 //! anything, and to see which keys of a cache are asked for. On an address beyond loopback it needs the token for
-//! everything except [`super::health`] and the files of [`super::page`], which hold no data of this front. Any client
+//! everything except [`super::health`] and the files of [`super::page`], which hold no data of this front. If the
+//! listener has a sign-on ([`super::sign_on`]), a client over TCP needs the token or a user for everything but
+//! [`super::health`], and a user may do what the token allows. Any client
 //! may be a browser that a page on the internet controls, even over a forwarded Unix socket. So its `Host` must be a
 //! name of the listener (against DNS rebinding).
 
@@ -10,11 +12,12 @@ use std::net::IpAddr;
 
 use catamaran_message::name::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use catamaran_message::{Authority, Fields, RequestHead};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
 use super::reply::Reply;
-use super::request::Peer;
+use super::request::{Peer, Request};
+use super::sign_on::Caller;
 use super::{caches, page};
 use crate::config::AdminConfig;
 use crate::listener::BoundAddress;
@@ -24,6 +27,7 @@ pub(super) fn check(
     config: &AdminConfig,
     bound: &BoundAddress,
     peer: Peer,
+    caller: &Caller,
     head: &RequestHead,
 ) -> Result<(), Reply> {
     let writes = !matches!(head.method, Method::GET | Method::HEAD);
@@ -31,7 +35,11 @@ pub(super) fn check(
         (BoundAddress::Tcp(bound), Peer::Tcp(_)) => {
             check_host(config, Some(bound.ip()), head)?;
             let is_guarded = writes || caches::is_keys(&head.target.path);
-            if is_guarded || !page::is_part(&head.target.path) {
+            if let Caller::Anonymous(challenge) = caller {
+                check_signed_on(config, challenge, &head.headers)?;
+            } else if *caller == Caller::NotAsked
+                && (is_guarded || !page::is_part(&head.target.path))
+            {
                 check_token(config, bound.ip(), is_guarded, &head.headers)?;
             }
         }
@@ -49,11 +57,14 @@ pub(super) fn check(
     check_content_type(&head.headers)
 }
 
-/// Whether the client may see values of variables and files: over TCP with the token, over the Unix socket root and the
+/// Whether the client may see values of variables and files: over TCP with the token or as a user, over the Unix socket root and the
 /// user of this process, who can read them anyway. The mode of the socket may let others steer the front.
-pub(super) fn sees_values(config: &AdminConfig, peer: Peer, own: u32, headers: &Fields) -> bool {
-    match peer {
-        Peer::Tcp(_) => has_token(config, headers),
+pub(super) fn sees_values(config: &AdminConfig, request: &Request, own: u32) -> bool {
+    match request.peer {
+        Peer::Tcp(_) => {
+            let is_user = matches!(request.caller, Caller::User(_));
+            is_user || has_token(config, &request.head.headers)
+        }
         Peer::Unix(user) => user.is_some_and(|user| user == 0 || user == own),
     }
 }
@@ -105,6 +116,19 @@ fn check_token(
         // It is refused even where none is needed, so that the client notices it.
         (Some(_), Some(_)) => Err(wrong("this is not the token")),
     }
+}
+
+/// Refuses a client that has neither the token nor sent a user and a password.
+fn check_signed_on(
+    config: &AdminConfig,
+    challenge: &HeaderValue,
+    headers: &Fields,
+) -> Result<(), Reply> {
+    if has_token(config, headers) {
+        return Ok(());
+    }
+    let detail = "send a user and a password of the sign-on that [admin] names, or the token";
+    Err(Reply::challenge(challenge, "auth-denied", detail))
 }
 
 /// Whether a client has sent the right token.

@@ -136,7 +136,7 @@ fn explain(desk: &Desk, request: &Request) -> Reply {
     match explained {
         Ok(mut explanation) => {
             let own = geteuid().as_raw();
-            if !access::sees_values(&config, request.peer, own, &request.head.headers) {
+            if !access::sees_values(&config, request, own) {
                 hide(&mut explanation, &config.hidden);
             }
             Reply::json(&explanation)
@@ -263,7 +263,7 @@ fn change(
         "*" => None,
         etag => Some(etag.trim_matches('"')),
     };
-    let by = request.peer.to_string();
+    let by = request.author();
     let changed = shared.control.change(
         &shared.site,
         &Change {

@@ -1,14 +1,16 @@
 //! Answers of the admin listener; a fault has the form of RFC 9457.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use catamaran_admin_api::Problem;
 use catamaran_http1::{BodyLength, Response, Server};
 use catamaran_message::name::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use catamaran_message::{Fields, Id};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 /// An answer of the admin listener: status, body and fields.
@@ -58,6 +60,19 @@ impl Reply {
             StatusCode::UNAUTHORIZED => reply.with(WWW_AUTHENTICATE, "Bearer"),
             _ => reply,
         }
+    }
+
+    /// The answer to a client that is to send a user and a password.
+    pub(super) fn challenge(challenge: &HeaderValue, token: &str, detail: &str) -> Self {
+        let mut reply = Self::problem(StatusCode::UNAUTHORIZED, token, detail);
+        reply.fields.insert(WWW_AUTHENTICATE, challenge);
+        reply
+    }
+
+    /// Says when the client may ask again.
+    pub(super) fn retry_after(self, wait: Duration) -> Self {
+        let seconds = wait.as_secs().saturating_add(1);
+        self.with(RETRY_AFTER, &seconds.to_string())
     }
 
     /// The answer to a wrong method; `allowed` lists the right ones.

@@ -13,6 +13,7 @@ use http::StatusCode;
 use tokio::io::AsyncWriteExt;
 
 use super::reply::Reply;
+use super::sign_on::{self, Caller};
 use super::{Desk, Work, access, api, health, page};
 use crate::listener::{BoundAddress, Incoming};
 
@@ -41,6 +42,17 @@ pub(super) struct Request {
     pub(super) head: Box<RequestHead>,
     pub(super) body: Vec<u8>,
     pub(super) peer: Peer,
+    pub(super) caller: Caller,
+}
+
+impl Request {
+    /// Who sends it, for the log of changes.
+    pub(super) fn author(&self) -> String {
+        match &self.caller {
+            Caller::User(user) => format!("{user} at {}", self.peer),
+            Caller::NotAsked | Caller::Anonymous(_) => self.peer.to_string(),
+        }
+    }
 }
 
 /// Serves one request of a connection, then closes it.
@@ -88,7 +100,11 @@ async fn answer(
         None => {}
     }
     let config = desk.config.load_full();
-    if let Err(refusal) = access::check(&config, bound, peer, &head) {
+    let caller = match sign_on::caller(desk, &config, peer, &head).await {
+        Ok(caller) => caller,
+        Err(refusal) => return Ok(refusal),
+    };
+    if let Err(refusal) = access::check(&config, bound, peer, &caller, &head) {
         return Ok(refusal);
     }
     if is_read && let Some(file) = page::answer(&head.target.path) {
@@ -100,7 +116,13 @@ async fn answer(
     };
     // Meanwhile the connection is not closed to make room for another.
     wire.work.set(true);
-    let reply = api::answer(desk, &Request { head, body, peer }).await;
+    let request = Request {
+        head,
+        body,
+        peer,
+        caller,
+    };
+    let reply = api::answer(desk, &request).await;
     wire.work.set(false);
     Ok(reply)
 }

@@ -14,6 +14,8 @@ pub struct AdminConfig {
     pub socket_mode: u32,
     /// The secret that a client over TCP must send to change anything. Default: none; clients over TCP can only read.
     pub token: Option<Secret>,
+    /// The name of the sign-on, with a file of users, that clients over TCP need if they have no token. Default: none.
+    pub auth: Option<String>,
     /// The names, in lower case, that `Host` of a client over TCP may have, besides `localhost` and the listener's
     /// address. Default: none.
     pub hosts: Vec<String>,
@@ -46,6 +48,7 @@ impl AdminConfig {
             addresses,
             socket_mode: 0o600,
             token: None,
+            auth: None,
             hosts: Vec::new(),
             state_file: None,
             read_only: false,

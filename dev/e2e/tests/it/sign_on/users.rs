@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use catamaran_e2e::{App, Front};
+use catamaran_e2e::{App, Front, curl};
 use catamaran_testkit::Deadline;
 use tempfile::TempDir;
 
@@ -345,6 +345,56 @@ fn a_user_has_few_requests_from_whatever_address() {
 }
 
 #[test]
+fn the_admin_listener_asks_for_a_user() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("users"), users(&["ann"])).unwrap();
+    let config = ADMIN_CONFIG.replace("FOLDER", folder.path().to_str().unwrap());
+    let front = Front::with_config(&config).unwrap();
+    let admin = front.admin_address().unwrap();
+    let ask = |path: &str, options: &[&str]| {
+        let url = format!("http://{admin}{path}");
+        let output = curl()
+            .arg("--include")
+            .args(options)
+            .arg(url)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for path in ["/", "/api/v1/status"] {
+        let asked = ask(path, &[]);
+        assert_eq!(status(&asked), 401, "{asked}");
+        let challenge = "www-authenticate: basic realm=\"operators\"";
+        assert!(asked.to_ascii_lowercase().contains(challenge), "{asked}");
+        assert_eq!(status(&ask(path, &["--user", "ann:wrong"])), 401);
+        assert_eq!(status(&ask(path, &["--user", "ann:secret"])), 200);
+    }
+    // Monitoring has no password.
+    assert_eq!(status(&ask("/healthz", &[])), 200);
+    let change = [
+        "--request",
+        "PATCH",
+        "--header",
+        "Content-Type: application/json",
+        "--header",
+        "If-Match: *",
+        "--data",
+        "{\"activation\": \"drain\"}",
+    ];
+    let path = "/api/v1/upstreams/app/backends/one";
+    assert_eq!(status(&ask(path, &change)), 401);
+    let by_user = ask(path, &[&["--user", "ann:secret"], &change[..]].concat());
+    assert_eq!(status(&by_user), 200, "{by_user}");
+    front.wait_for_log("ann at 127.0.0.1:").unwrap();
+    for expected in [401, 401, 429] {
+        assert_eq!(
+            status(&ask("/api/v1/status", &["--user", "ann:guess"])),
+            expected
+        );
+    }
+}
+
+#[test]
 fn explain_supposes_a_right_password() {
     let stand = UserStand::start("ajp", "100/s");
     let explain = |parameters: &str| {
@@ -472,4 +522,22 @@ path = "/status"
 status = 200
 text = "a text"
 auth = "staff"
+"#;
+
+const ADMIN_CONFIG: &str = r#"
+[[listen]]
+address = "127.0.0.1:0"
+[admin]
+address = "127.0.0.1:0"
+auth = "operators"
+[auth.operators]
+users_file = "FOLDER/users"
+failures = "4/h"
+[[upstream.app.backend]]
+name = "one"
+url = "http://127.0.0.1:1"
+[[upstream.app.backend]]
+url = "http://127.0.0.1:2"
+[[route]]
+upstream = "app"
 "#;

@@ -24,7 +24,7 @@ fn tcp(text: &str) -> (BoundAddress, Peer) {
 
 /// The token of the refusal of a request, or `ok`.
 fn decide(config: &AdminConfig, (bound, peer): &(BoundAddress, Peer), request: &str) -> String {
-    match check(config, bound, *peer, &head(request)) {
+    match check(config, bound, *peer, &Caller::NotAsked, &head(request)) {
         Ok(()) => "ok".to_owned(),
         Err(reply) => reply.token(),
     }
@@ -49,6 +49,46 @@ fn patch(host: &str, fields: &str) -> String {
 
 fn bearer(token: &str) -> String {
     format!("Authorization: bearer {token}\r\n")
+}
+
+#[test]
+fn with_a_sign_on_every_client_of_tcp_needs_a_user_or_the_token() {
+    let config = config(true);
+    let (local, far) = (tcp("127.0.0.1:9090"), tcp("10.0.0.1:9090"));
+    let anonymous = Caller::Anonymous(HeaderValue::from_static("Basic realm=\"x\""));
+    let user = Caller::User("ann".to_owned());
+    let page = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let json = "Origin: https://evil.example\r\n";
+    for (at, caller, request, said) in [
+        (&local, &anonymous, page, "auth-denied"),
+        (&local, &anonymous, &get("localhost", ""), "auth-denied"),
+        (&local, &anonymous, &patch("localhost", ""), "auth-denied"),
+        (
+            &local,
+            &anonymous,
+            &patch("localhost", &bearer("wrong")),
+            "auth-denied",
+        ),
+        (
+            &local,
+            &anonymous,
+            &patch("localhost", &bearer(TOKEN)),
+            "ok",
+        ),
+        (&far, &anonymous, &get("10.0.0.1", &bearer(TOKEN)), "ok"),
+        (&local, &user, page, "ok"),
+        (&far, &user, &get("10.0.0.1", ""), "ok"),
+        (&far, &user, &patch("10.0.0.1", ""), "ok"),
+        (&far, &user, &patch("10.0.0.1", json), "origin"),
+        (&far, &user, &get("evil.example", ""), "host"),
+    ] {
+        let (bound, peer) = at;
+        let decided = match check(&config, bound, *peer, caller, &head(request)) {
+            Ok(()) => "ok".to_owned(),
+            Err(reply) => reply.token(),
+        };
+        assert_eq!(decided, said, "{caller:?} {request}");
+    }
 }
 
 #[test]
@@ -85,8 +125,13 @@ fn values_are_for_the_token_the_own_user_and_root() {
     const OWN: u32 = 990;
     let (_, remote) = tcp("127.0.0.1:9090");
     let sees = |config: &AdminConfig, peer: Peer, fields: &str| {
-        let head = head(&get("localhost", fields));
-        sees_values(config, peer, OWN, &head.headers)
+        let request = Request {
+            head: head(&get("localhost", fields)),
+            body: Vec::new(),
+            peer,
+            caller: Caller::NotAsked,
+        };
+        sees_values(config, &request, OWN)
     };
     let right = bearer(TOKEN);
     for (has_token, peer, fields, expected) in [
