@@ -78,8 +78,8 @@ pub(crate) async fn serve(
     let trace = spans::begin(scene, sites.first(), &head);
     let mut exchange = Exchange::new(scene, &sites, Some(&head), trace.as_deref());
     let decision = match judge(&mut exchange, head) {
-        Judged::Settled(decision) => decision,
-        Judged::AsksAuth(verdict, auth) => {
+        JudgedRequest::Settled(decision) => decision,
+        JudgedRequest::AsksAuth(verdict, auth) => {
             Box::pin(authenticate(&mut exchange, down, verdict, auth)).await
         }
     };
@@ -115,7 +115,7 @@ pub(crate) async fn refuse(scene: Scene<'_>, down: &mut Downstream<'_>, failure:
 }
 
 /// What becomes of a request once its limits have been asked.
-enum Judged<'a> {
+enum JudgedRequest<'a> {
     /// Nothing else is to be asked.
     Settled(Decision<'a>),
     /// The route's sign-on is to be asked about this verdict.
@@ -126,7 +126,7 @@ enum Judged<'a> {
 ///
 /// The verdict is large. It stays where it was made, unless a sign-on is to be asked.
 #[inline]
-fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Judged<'a> {
+fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> JudgedRequest<'a> {
     let Scene {
         worker,
         listener,
@@ -157,8 +157,8 @@ fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> Judged<'a> 
         verdict.refuse_by(refusal);
     }
     match verdict.auth() {
-        Some(auth) => Judged::AsksAuth(Box::new(verdict), auth),
-        None => Judged::Settled(settle(exchange, verdict)),
+        Some(auth) => JudgedRequest::AsksAuth(Box::new(verdict), auth),
+        None => JudgedRequest::Settled(settle(exchange, verdict)),
     }
 }
 
