@@ -60,6 +60,7 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
     writer.table("log", &plan.log);
     writer.limits(plan, groups);
     writer.upstreams(plan, groups);
+    writer.sign_ons(plan, groups);
     for group in groups {
         for route in group.routes.iter() {
             writer.route(plan, group, route);
@@ -243,7 +244,27 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the upstreams that a route uses, and the old server if a route leads to it.
+    /// Writes the sign-ons that routes ask for.
+    fn sign_ons(&mut self, plan: &Plan, groups: &[RouteGroup]) {
+        let asked = self.asked(groups);
+        for (name, sign_on) in plan.sign_ons.iter().filter(|it| asked.contains(it.0)) {
+            let _ = writeln!(self.out, "\n[auth.{name}]");
+            self.line("upstream", &quoted(&plan.upstreams[sign_on.upstream].name));
+            self.keys(&sign_on.keys);
+        }
+    }
+
+    /// The names of the sign-ons of all routes that are not closed.
+    fn asked<'g>(&self, groups: &'g [RouteGroup]) -> HashSet<&'g str> {
+        let routes = groups.iter().flat_map(|group| group.routes.iter());
+        let is_open = |index: &usize| self.form.closed.binary_search(index).is_err();
+        let open = routes.enumerate().filter(|(index, _)| is_open(index));
+        let asking = open.filter(|(_, route)| asks_limits(&outcome(&route.rule)));
+        let names = asking.filter_map(|(_, route)| route.rule.settings.sign_on.as_deref());
+        names.collect()
+    }
+
+    /// Writes the upstreams that a route or its sign-on uses, and the old server if a route leads to it.
     fn upstreams(&mut self, plan: &Plan, groups: &[RouteGroup]) {
         let mut used: HashSet<&str> = HashSet::new();
         let mut has_kept_routes = false;
@@ -255,6 +276,9 @@ impl<'a> Writer<'a> {
                 used.extend(shares.map(|(upstream, _)| upstream.name.as_str()));
             }
         }
+        let asked = self.asked(groups);
+        let services = plan.sign_ons.iter().filter(|it| asked.contains(it.0));
+        used.extend(services.map(|(_, it)| plan.upstreams[it.upstream].name.as_str()));
         for upstream in &plan.upstreams {
             if used.contains(upstream.name.as_str()) {
                 self.upstream(upstream);
@@ -466,6 +490,11 @@ impl<'a> Writer<'a> {
         if asks_limits(action) && !limits.is_empty() {
             self.line("limits", &quoted_list(limits));
         }
+        if asks_limits(action)
+            && let Some(name) = &rule.settings.sign_on
+        {
+            self.line("auth", &quoted(name));
+        }
         if asks_access(action)
             && let Access::Networks { allow, deny } = &rule.settings.access
         {
@@ -571,7 +600,7 @@ fn from_comment(place: Option<&Place>) -> String {
     format!(" # from {}", comment(&place.to_string()))
 }
 
-/// Whether requests of this action count for limits, which the old server has for what it keeps.
+/// Whether requests of this action count for limits and need a sign-on, which the old server has for what it keeps.
 fn asks_limits(action: &Action) -> bool {
     asks_access(action) && !matches!(action, Action::Files | Action::Closed)
 }

@@ -233,6 +233,7 @@ fn is_alike(one: &Rule, other: &Rule) -> bool {
             &one.settings.response_fields,
         )
         && one.settings.access == other.settings.access
+        && one.settings.sign_on == other.settings.sign_on
         && certificate(one) == certificate(other)
 }
 

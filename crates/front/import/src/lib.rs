@@ -268,8 +268,13 @@ fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledg
             let mut shares = upstreams[of_rule].shares.iter();
             of_rule == index || shares.any(|(shared, _)| *shared == index)
         };
+        let asks_there = |name: &String| {
+            let mut all = plan.sign_ons.iter();
+            all.any(|(known, it)| known == name && it.upstream == index)
+        };
         for rule in plan.hosts.iter_mut().flat_map(|host| &mut host.rules) {
-            if rule.action.upstream().is_some_and(leads_there) {
+            let asks = rule.settings.sign_on.as_ref().is_some_and(asks_there);
+            if asks || rule.action.upstream().is_some_and(leads_there) {
                 rule.action = Action::Closed;
             }
         }
@@ -363,8 +368,10 @@ fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger
         let routes_so_far = lines_so_far.filter(|it| it.starts_with("[[route]]"));
         // All lines outside of routes are above the first route, so a line below it is in the last route so far.
         let route = routes_so_far.count().checked_sub(1);
+        let asking = asking(written, line);
         let consequence = match route {
             Some(_) => "; its route is closed",
+            None if !asking.is_empty() => "; the routes with this sign-on are closed",
             None => "",
         };
         let text = format!(
@@ -373,8 +380,23 @@ fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger
         );
         ledger.say(Weight::Risk, None, text);
         routes.extend(route);
+        routes.extend(asking);
     }
     routes
+}
+
+/// The indices of the routes that ask for the sign-on in whose table a line is; none if it is in another table.
+fn asking(written: &str, line: usize) -> Vec<usize> {
+    let lines_so_far: Vec<&str> = written.lines().take(line).collect();
+    let header = lines_so_far.iter().rfind(|it| it.starts_with('['));
+    let name = header.and_then(|it| it.strip_prefix("[auth.")?.strip_suffix(']'));
+    let Some(name) = name else {
+        return Vec::new();
+    };
+    let key = format!("auth = \"{name}\"");
+    let routes = written.split("\n[[route]]").skip(1);
+    let asks = |(index, route): (usize, &str)| route.lines().any(|it| it == key).then_some(index);
+    routes.enumerate().filter_map(asks).collect()
 }
 
 /// A written line for a remark: without secrets, and without the values that `match_regex` compares with.

@@ -25,6 +25,7 @@ mod request_tests;
 mod reverse;
 mod rewrite;
 mod server;
+mod sign_on;
 mod slashes;
 mod splits;
 pub(crate) mod tree;

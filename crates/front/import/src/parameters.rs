@@ -41,7 +41,8 @@ fn keeps_out(rule: &Rule) -> bool {
         _ => false,
     };
     let wants_certificate = rule.settings.keys.contains_key("client_certificate");
-    refuses || wants_certificate || rule.settings.access != Access::Open
+    let is_guarded = rule.settings.access != Access::Open || rule.settings.sign_on.is_some();
+    refuses || wants_certificate || is_guarded
 }
 
 /// A set that contains all paths of `matcher` after the front has removed their parameters. `None` if `matcher` has no

@@ -10,6 +10,7 @@ mod listener;
 mod model;
 mod shared_settings;
 mod shares;
+mod sign_ons;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ pub(crate) use limits::{Limits, ZoneLimit};
 pub(crate) use listener::{ClientCertificates, Listener, Tls, TlsSettings};
 pub(crate) use model::{Model, Schemes, first_match};
 pub(crate) use shared_settings::SharedSettings;
+pub(crate) use sign_ons::{SignOn, SignOns};
 
 use crate::condition::{Scheme, When};
 use crate::judge::{Admission, JudgedPlace, PlaceUse};
@@ -33,6 +35,7 @@ pub(crate) struct Plan {
     pub(crate) hosts: Vec<VirtualHost>,
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) limits: Limits,
+    pub(crate) sign_ons: SignOns,
     /// The keys of `[log]`.
     pub(crate) log: Keys,
     /// Whether the source has a status page, which becomes the front's admin listener.
@@ -219,6 +222,8 @@ pub(crate) struct Settings {
     pub(crate) keys: Keys,
     /// The names of the limits that the rule's requests count for.
     pub(crate) limits: Vec<String>,
+    /// The name of the sign-on that the rule's clients need; `None`: none.
+    pub(crate) sign_on: Option<String>,
     /// Error pages by status, and `replace_errors`: which errors of backends they replace.
     pub(crate) pages: Keys,
     /// Changes to the header fields of requests, and of responses.
@@ -368,6 +373,9 @@ impl Settings {
         // Limits are not replaced: the rule's own apply.
         if self.limits.is_empty() {
             self.limits.clone_from(&later.limits);
+        }
+        if later.sign_on.is_some() {
+            self.sign_on.clone_from(&later.sign_on);
         }
         self.pages.extend(later.pages.clone());
         self.request_fields.merge(&later.request_fields);

@@ -20,6 +20,7 @@ mod nginx;
 mod planted;
 mod request_tests;
 mod server_guards;
+mod sign_on;
 mod sources;
 mod told;
 mod tomcat;

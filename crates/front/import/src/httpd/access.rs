@@ -271,8 +271,8 @@ fn say_sign_on(directives: &[Directive], ledger: &mut Ledger) {
     let all = || directives.iter().filter(|it| is_sign_on(&it.name));
     let demand = all().find(|it| !it.word(0).eq_ignore_ascii_case("off"));
     let text = match demand {
-        Some(_) => "clients must sign on here, and the front has no sign-on",
-        None => "the front has no sign-on, so that the application learns of none either",
+        Some(_) => "clients must sign on here, which was not converted",
+        None => "the sign-on was not converted, so that the application learns of none",
     };
     let Some(whole) = demand.or_else(|| all().next()) else {
         return;

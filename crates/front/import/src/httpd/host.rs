@@ -397,7 +397,7 @@ impl Reader<'_, '_> {
             ledger.handle(directive.id);
         }
         if access::is_sign_on(name) {
-            let text = "clients sign on by this module, and the front has no sign-on";
+            let text = "clients sign on by this module, which was not converted";
             ledger.kept_or_risk(directive.id, text);
         }
     }

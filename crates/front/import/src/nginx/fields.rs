@@ -8,6 +8,7 @@ use crate::judge::lose_field;
 use crate::ledger::Ledger;
 use crate::nginx::backends::of_pass;
 use crate::nginx::location::Scope;
+use crate::nginx::sign_on;
 use crate::nginx::variables::{expand, of_front, of_response, placeholder};
 use crate::plan::{Fields, Settings};
 use crate::toml_text::quoted_list;
@@ -21,6 +22,10 @@ pub(crate) fn response_fields(
 ) {
     for directive in scope.level(|it| it.name == "add_header") {
         let name = directive.word(0);
+        if sign_on::passes_cookies(directive, scope) {
+            ledger.mapped(directive.id);
+            continue;
+        }
         let fields = if describes_life(name) && directive.word(2) != "always" {
             &mut settings.success_fields
         } else {
@@ -136,9 +141,15 @@ pub(crate) fn request_fields(
     settings: &mut Settings,
     ledger: &mut Ledger,
 ) {
+    let is_asked = sign_on::asked(scope).is_some();
     for directive in scope.level(|it| it.name == "proxy_set_header") {
         let name = directive.word(0);
         let lower = name.to_ascii_lowercase();
+        // The sign-on writes it.
+        if is_asked && sign_on::claimed(directive, scope).is_some() {
+            ledger.mapped(directive.id);
+            continue;
+        }
         match lower.as_str() {
             "host" => {}
             "upgrade"

@@ -336,7 +336,7 @@ fn replaced_in_text(path: Option<&str>, uri: &str, matcher: &Matcher) -> Option<
 }
 
 /// Whether the front sends a path as it is written: it has no query, no escapes and no segments to resolve.
-fn is_plain_path(path: &str) -> bool {
+pub(crate) fn is_plain_path(path: &str) -> bool {
     let is_sign = |it: u8| it.is_ascii_graphic() && !b"?#%*\\{}".contains(&it);
     let is_dots = |segment: &str| matches!(segment, "." | "..");
     path.bytes().all(is_sign) && !path.contains("//") && !path.split('/').any(is_dots)
@@ -427,17 +427,17 @@ fn networks(rules: &[&Directive]) -> Option<Access> {
     })
 }
 
-/// Whether clients must authenticate. Marks the directives that say so as not converted.
+/// Whether clients must authenticate, otherwise than by `auth_request`. Marks the directives that say so as not converted.
 fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
     let mut found = false;
-    for name in ["auth_basic", "auth_request", "auth_jwt"] {
+    for name in ["auth_basic", "auth_jwt"] {
         let Some(directive) = scope.find(name) else {
             continue;
         };
         if directive.word(0) == "off" {
             ledger.mapped(directive.id);
         } else {
-            let text = "clients sign on here, and the front has no sign-on";
+            let text = "clients sign on here, which was not converted";
             ledger.unmapped(directive.id, text);
             found = true;
         }

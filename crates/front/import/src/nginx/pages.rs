@@ -39,6 +39,10 @@ impl Pages {
             let Some((uri, codes)) = directive.words.split_last() else {
                 continue;
             };
+            // It is for clients that have not signed on.
+            if ledger.is_handled(directive.id) {
+                continue;
+            }
             match self.file(uri, codes, scope, server, &mut *ledger) {
                 Ok(file) => {
                     ledger.mapped(directive.id);

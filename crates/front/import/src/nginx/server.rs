@@ -3,6 +3,8 @@
 //! A location with `=` comes first. Otherwise nginx finds the longest prefix; unless that has `^~`, the first
 //! expression that matches overrides it. Prefixes are compared as texts, not by segments.
 
+mod asking;
+
 use std::borrow::Cow;
 
 use crate::condition::Port;
@@ -454,6 +456,7 @@ impl ServerReader<'_, '_> {
         reverse::urls(scope, path, server.port(), &mut settled, ledger);
         settled.access = access(scope, ledger);
         limits::add(scope, &mut settled, self.plan, ledger);
+        self.sign_on(scope, server, &mut settled);
         settled.pages = self.pages(scope, server);
         let context = ConditionContext {
             path,
@@ -577,6 +580,7 @@ impl ServerReader<'_, '_> {
         // Both locations may restrict clients. Only one of two restrictions can be kept, so if both do, the place is
         // closed.
         let mine = std::mem::take(&mut settled.access);
+        let asked = settled.sign_on.clone();
         // Only the named location passes requests on.
         settled.forget_lists();
         settled.merge(&Settings {
@@ -591,7 +595,9 @@ impl ServerReader<'_, '_> {
             (one, two) if one == two => one,
             _ => Access::Unsaid,
         };
-        if !found.is_empty() {
+        // nginx asks both, and a route has one.
+        let asks_two = asked.is_some() && asked != settled.sign_on;
+        if !found.is_empty() || asks_two {
             settled.access = Access::Unsaid;
         }
         match rule.action {
@@ -705,6 +711,7 @@ impl ServerReader<'_, '_> {
         let mut settled = settings(scope, server.port(), ledger);
         settled.access = access(scope, ledger);
         limits::add(scope, &mut settled, self.plan, ledger);
+        self.sign_on(scope, server, &mut settled);
         settled.pages = self.pages(scope, server);
         let tries = scope.own("try_files");
         if let Some(tries) = tries.filter(|it| missing(Some(it)).is_none()) {

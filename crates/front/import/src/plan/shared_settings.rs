@@ -70,6 +70,7 @@ static NO_SETTINGS: Settings = Settings {
     sent_host: None,
     keys: Keys::new(),
     limits: Vec::new(),
+    sign_on: None,
     pages: Keys::new(),
     request_fields: Fields::NONE,
     response_fields: Fields::NONE,

@@ -1,0 +1,292 @@
+//! Sign-ons of nginx (`auth_request`): each is one of the front, or closes its place.
+
+use super::*;
+
+/// The import of a server on port 80.
+fn of_server(lines: &str) -> Import {
+    let conf = format!("server {{\nlisten 80;\nserver_name a.org;\n{lines}\n}}\n");
+    converted(&[("/c.conf", &conf)], None)
+}
+
+/// The tables of sign-ons, each on one line.
+fn sign_ons(import: &Import) -> Vec<String> {
+    let tables = import
+        .text
+        .split("\n[")
+        .filter(|it| it.starts_with("auth."));
+    let line = |table: &str| {
+        let lines = table.lines().filter(|it| !it.is_empty());
+        lines.collect::<Vec<_>>().join("; ").replace("]; ", ": ")
+    };
+    tables.map(line).collect()
+}
+
+/// Whether a request gets to the application without a sign-on or with one.
+fn reaches(import: &Import) -> bool {
+    routes(import)
+        .iter()
+        .any(|it| it.contains("upstream = \"app\""))
+}
+
+const HOST: &str = "proxy_set_header Host $host;";
+
+const ASKED: &str = "location = /auth { internal; proxy_pass http://sso:4180; proxy_pass_request_body off; \
+    proxy_set_header Host $host; proxy_set_header Content-Length \"\"; }";
+
+const PAGE: &str = "location /start { proxy_set_header Host $host; proxy_pass http://sso:4180; }";
+
+#[test]
+fn a_service_that_nginx_asks_is_asked_by_the_front() {
+    let import = of_server(&format!(
+        "location / {{ auth_request /auth; proxy_pass http://app:80; {HOST} error_page 401 = @sign;\n\
+         auth_request_set $user $upstream_http_x_auth_request_user;\n\
+         auth_request_set $mail $upstream_http_x_auth_request_email;\n\
+         auth_request_set $cookie $upstream_http_set_cookie; add_header Set-Cookie $cookie;\n\
+         proxy_set_header X-User $user; proxy_set_header X-Mail ${{mail}}; }}\n\
+         location @sign {{ return 302 /start?rd=$scheme://$http_host$request_uri; }}\n{ASKED}\n{PAGE}"
+    ));
+    assert_eq!(
+        sign_ons(&import),
+        [
+            "auth.auth: upstream = \"sso\"; fields = { X-User = \"user\", X-Mail = \"X-Auth-Request-Email\" }; \
+             path = \"/auth\"; sign_in = \"/start?rd={url}\"; timeout = \"60s\"; user = \"X-Auth-Request-User\""
+        ]
+    );
+    let routes = routes(&import);
+    for expected in [
+        "path = \"/\"; upstream = \"app\"; auth = \"auth\"",
+        "path = \"/auth\"; exact = true; status = 404",
+        "pattern = \"/start*\"; upstream = \"sso\"",
+    ] {
+        let has = |it: &String| it.ends_with(expected);
+        assert!(routes.iter().any(has), "{expected} {routes:#?}");
+    }
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+#[test]
+fn a_sign_on_is_inherited_and_asked_where_nginx_asks() {
+    let pass = format!("{HOST} proxy_pass http://app:80;");
+    let import = of_server(&format!(
+        "auth_request /auth;\nlocation / {{ {pass} }}\nlocation /open/ {{ auth_request off; {pass} }}\n\
+         location /text {{ return 200 ok; }}\nlocation /moved {{ return 302 /; }}\n{ASKED}"
+    ));
+    let routes = routes(&import);
+    for (path, is_asked) in [
+        ("/", true),
+        ("/open", false),
+        ("/text", false),
+        ("/moved", false),
+    ] {
+        let start = format!("path = \"{path}\"; ");
+        let alike = format!("pattern = \"{path}*\"; ");
+        let mut own = routes.iter().map(|it| it.replace("host = \"a.org\"; ", ""));
+        let own = own
+            .find(|it| it.starts_with(&start) || it.starts_with(&alike))
+            .unwrap();
+        // nginx answers a `return` before it asks.
+        assert_eq!(own.contains("auth = \"auth\""), is_asked, "{own}");
+        assert!(!own.contains("status = 403"), "{own}");
+    }
+    assert_eq!(
+        sign_ons(&import),
+        ["auth.auth: upstream = \"sso\"; path = \"/auth\"; timeout = \"60s\""]
+    );
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+/// The import of an application whose location asks `/auth`, of which these are further lines, of the location of `/auth`
+/// and of the server.
+fn of_asked(app: &str, asked: &str, server: &str) -> Import {
+    of_server(&format!(
+        "location / {{ auth_request /auth; {HOST} proxy_pass http://app:80; {app} }}\n\
+         location = /auth {{ {asked} }}\n{server}"
+    ))
+}
+
+#[test]
+fn a_service_that_the_front_cannot_ask_alike_closes_the_place() {
+    let pass = format!("{HOST} proxy_pass http://sso:4180;");
+    let with = |line: &str| format!("{pass} {line}");
+    assert!(reaches(&of_asked("", &pass, "")));
+    let of_location = [
+        // The service is told what the front does not tell.
+        with("proxy_set_header X-Original-URI $request_uri;"),
+        with("proxy_set_header X-Real-IP $remote_addr;"),
+        with("proxy_set_header Cookie \"\";"),
+        with("proxy_set_header X-Forwarded-Proto https;"),
+        // Something else is asked.
+        "return 200;".to_owned(),
+        "proxy_pass http://sso:4180$request_uri;".to_owned(),
+        "proxy_pass http://sso:4180/a?b=c;".to_owned(),
+        with("if ($http_a) { return 200; }"),
+        with("rewrite ^ /b break;"),
+        with("proxy_method HEAD;"),
+        with("proxy_pass_request_headers off;"),
+        with("limit_req zone=a;"),
+    ];
+    let of_others = [
+        ("", "rewrite ^/auth$ /other;"),
+        ("", "if ($uri = /auth) { return 200; }"),
+        // Who else may pass is not known.
+        ("satisfy any; allow 10.0.0.0/8; deny all;", ""),
+        ("auth_basic a; auth_basic_user_file /users;", ""),
+    ];
+    let mut imports: Vec<Import> = of_location.iter().map(|it| of_asked("", it, "")).collect();
+    imports.extend(of_others.map(|(app, server)| of_asked(app, &pass, server)));
+    // An expression may decide, and a query is no path.
+    let app = |uri: &str| {
+        format!("location / {{ auth_request {uri}; {HOST} proxy_pass http://app:80; }}")
+    };
+    let prefix = format!("location /auth {{ {pass} }} location ~ ^/a {{ {pass} }}");
+    imports.push(of_server(&format!("{} {prefix}", app("/auth"))));
+    imports.push(of_server(&format!(
+        "{} location = /auth {{ {pass} }}",
+        app("/auth?a=b")
+    )));
+    let inherited = format!(
+        "proxy_set_header X-Role guest; {} location = /auth {{ proxy_pass http://sso:4180; }}",
+        app("/auth")
+    );
+    imports.push(of_server(&inherited));
+    for import in imports {
+        assert!(!reaches(&import), "{}", import.text);
+        assert!(import.risks() > 0, "{}", import.text);
+    }
+}
+
+#[test]
+fn what_a_service_is_told_as_the_front_tells_it_is_no_difference() {
+    let import = of_server(&format!(
+        "location / {{ auth_request /sso/verify; allow 10.0.0.0/8; deny all; {HOST} proxy_pass http://app:80; }}\n\
+         location = /sso/verify {{ internal; deny all; proxy_pass http://sso:9091/api/verify; {HOST}\n\
+         proxy_set_header X-Original-URL $scheme://$http_host$request_uri; proxy_set_header X-Original-Method $request_method;\n\
+         proxy_set_header X-Forwarded-Uri $request_uri; proxy_set_header X-Forwarded-For $remote_addr;\n\
+         proxy_set_header X-Api-Key $http_x_api_key; proxy_set_header Connection \"\"; }}"
+    ));
+    assert_eq!(
+        sign_ons(&import),
+        [
+            "auth.sso-verify: upstream = \"sso\"; path = \"/api/verify\"; request_fields = \"X-Api-Key\"; timeout = \"60s\""
+        ]
+    );
+    let routes = routes(&import);
+    let guarded = "upstream = \"app\"; auth = \"sso-verify\"; allow = \"10.0.0.0/8\"";
+    assert!(routes.iter().any(|it| it.ends_with(guarded)), "{routes:#?}");
+    assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+}
+
+#[test]
+fn a_page_to_sign_on_that_the_front_cannot_say_is_a_risk() {
+    let of = |pages: &str, others: &str| {
+        of_server(&format!(
+            "location / {{ auth_request /auth; {HOST} proxy_pass http://app:80; {pages} }}\n{ASKED}\n{PAGE}\n{others}"
+        ))
+    };
+    for (pages, others, sign_in) in [
+        (
+            "error_page 401 =302 https://sso.org/?to=$scheme://$host$request_uri;",
+            "",
+            Some("https://sso.org/?to={scheme}://{host}{path_query}"),
+        ),
+        (
+            "error_page 401 https://$host/start;",
+            "",
+            Some("https://{host}/start"),
+        ),
+        (
+            "error_page 401 = @s;",
+            "location @s { return 303 $scheme://$host/start; }",
+            Some("/start"),
+        ),
+        ("error_page 401 = /start;", "", None),
+        (
+            "error_page 401 403 = @s;",
+            "location @s { return 302 /start; }",
+            None,
+        ),
+        (
+            "error_page 401 = @s;",
+            "location @s { return 302 /start?token=$token; }",
+            None,
+        ),
+        (
+            "error_page 401 = @s;",
+            "location @s { return 302 https://$http_host/start; }",
+            None,
+        ),
+        (
+            "error_page 401 = @s;",
+            "location @s { return 301 /start; }",
+            None,
+        ),
+        (
+            "proxy_intercept_errors on; error_page 401 = @s;",
+            "location @s { return 302 /start; }",
+            None,
+        ),
+    ] {
+        let import = of(pages, others);
+        let table = sign_ons(&import).concat();
+        let found = table
+            .split("; ")
+            .find_map(|it| it.strip_prefix("sign_in = "));
+        let expected = sign_in.map(|it| format!("\"{it}\""));
+        assert_eq!(
+            found,
+            expected.as_deref(),
+            "{pages} {others}\n{}",
+            import.text
+        );
+        assert!(reaches(&import), "{pages} {others}\n{}", import.text);
+        assert_eq!(
+            import.risks() == 0,
+            sign_in.is_some(),
+            "{pages} {:?}",
+            import.remarks
+        );
+    }
+    // Nobody could sign on at a page behind the sign-on itself.
+    let import = of("error_page 401 = @s;", "location @s { return 302 /in; }");
+    assert!(!reaches(&import) && import.risks() > 0, "{}", import.text);
+}
+
+#[test]
+fn what_two_sign_ons_say_is_kept_apart() {
+    let app = |path: &str, lines: &str| {
+        format!(
+            "location {path} {{ auth_request /auth; {HOST} proxy_pass http://app:80; {lines} }}"
+        )
+    };
+    let user = "auth_request_set $u $upstream_http_remote_user; proxy_set_header X-User $u;";
+    let import = of_server(&format!(
+        "{}\n{}\n{ASKED}",
+        app("/a/", user),
+        app("/b/", "")
+    ));
+    let tables = sign_ons(&import);
+    assert!(
+        tables[0].starts_with("auth.auth: ") && tables[0].contains("user = \"Remote-User\""),
+        "{tables:?}"
+    );
+    assert!(
+        tables[1].starts_with("auth.auth-2: ") && !tables[1].contains("user"),
+        "{tables:?}"
+    );
+    // A value that is not that of the answer alone is not told, and no client can set the field.
+    let import = of_server(&format!(
+        "{}\n{ASKED}",
+        app(
+            "/",
+            "auth_request_set $t $upstream_http_x_token; proxy_set_header Authorization \"Bearer $t\";"
+        )
+    ));
+    let routes = routes(&import);
+    assert!(
+        routes
+            .iter()
+            .any(|it| it.contains("remove = \"Authorization\"")),
+        "{routes:#?}"
+    );
+    assert!(import.risks() > 0);
+}
