@@ -256,10 +256,10 @@ impl Draft {
             }
             OwnContent::Challenge(files) => {
                 self.answer(200, token, why);
-                let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
-                let files = files.join(", else ");
+                let paths: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
+                let first = paths.join(", else ");
                 self.then
-                    .push(format!("{files} is read; 404 if there is no such file"));
+                    .push(format!("{first} is read; 404 if there is no such file"));
             }
         }
     }

@@ -61,12 +61,10 @@ fn port(listener: &ListenerConfig) -> Option<u16> {
 /// Whether the front could make the files of certificates.
 fn check_directory(acme: &Acme, report: &mut Report) {
     let state_dir = &acme.value.state_dir;
-    let existing = state_dir.ancestors().find(|it| it.exists());
-    let nearest = existing.unwrap_or_else(|| Path::new("."));
-    let nearest = if nearest.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        nearest
+    // A relative path ends in an empty one, which stands for the working directory.
+    let nearest = match state_dir.ancestors().find(|it| it.exists()) {
+        Some(existing) => existing,
+        None => Path::new("."),
     };
     if !nearest.is_dir() {
         let message = format!(

@@ -25,9 +25,10 @@ pub(crate) fn challenge_files(listener: &ListenerConfig, path: &[u8]) -> Option<
     if token.is_empty() || token.len() > TOKEN_MAX || !token.bytes().all(is_allowed) {
         return None;
     }
-    let folder = std::str::from_utf8(CHALLENGES).ok()?;
     // `join` would take a path with a slash at its beginning instead of the web root.
-    let folder = folder.trim_start_matches('/');
+    let folder = std::str::from_utf8(CHALLENGES)
+        .ok()?
+        .trim_start_matches('/');
     let webroot = listener.acme_webroot.iter();
     let of_webroot = webroot.map(|webroot| webroot.join(folder).join(token));
     let of_front = listener

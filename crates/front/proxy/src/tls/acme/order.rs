@@ -85,10 +85,10 @@ impl<'a> Attempt<'a> {
         let account = builder.from_credentials(credentials).await.ok()?;
         let (info, holds) = account.renewal_info(&identifier(of)).await.ok()?;
         let seconds = |moment: i64| u64::try_from(moment).unwrap_or(0);
-        let window = info.suggested_window;
+        let suggested = info.suggested_window;
         let window = RenewalWindow {
-            start: seconds(window.start.unix_timestamp()),
-            end: seconds(window.end.unix_timestamp()),
+            start: seconds(suggested.start.unix_timestamp()),
+            end: seconds(suggested.end.unix_timestamp()),
         };
         Some((window, holds.as_secs()))
     }
