@@ -196,9 +196,10 @@ fn replacement(
         _ => "ends",
     };
     let ends = |moment: &str| seconds_until(moment, now);
-    let order = match ends(&certificate.not_after) < ends(&replaced.not_after) {
-        true => ", LATER than this one",
-        false => "",
+    let order = if ends(&certificate.not_after) < ends(&replaced.not_after) {
+        ", LATER than this one"
+    } else {
+        ""
     };
     let (since, end) = (moment(&replaced.at), moment(&replaced.not_after));
     format!("since {since} in place of one that {verb} {end}{order}")

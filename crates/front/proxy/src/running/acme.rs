@@ -220,9 +220,12 @@ impl Issuer {
             NextStep::Order => {
                 let issued = self.runtime.block_on(order(&attempt, tended));
                 let label = issued_name(profile, name);
-                shared.issuance.note(&label, |figures| match issued {
-                    true => figures.issued += 1,
-                    false => figures.failed += 1,
+                shared.issuance.note(&label, |figures| {
+                    if issued {
+                        figures.issued += 1;
+                    } else {
+                        figures.failed += 1;
+                    }
                 });
                 if issued {
                     tended.certificate = stored_certificate(&store, name);

@@ -166,9 +166,10 @@ impl fmt::Display for AddedCertificate {
             Err(_) => write!(f, "ends {end}")?,
         }
         if let Some(replaced) = &self.replaced {
-            let which = match self.ends_earlier() {
-                true => "EARLIER than the previous one:",
-                false => "the previous one",
+            let which = if self.ends_earlier() {
+                "EARLIER than the previous one:"
+            } else {
+                "the previous one"
             };
             write!(f, ", {which} {}", moment(replaced.not_after))?;
         }

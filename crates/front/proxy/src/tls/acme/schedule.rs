@@ -54,9 +54,10 @@ impl NameState {
     pub(crate) fn next_step(&self, certificate: Option<Validity>, now: u64) -> NextStep {
         let renewal = certificate.map_or(0, |validity| self.renewal(validity));
         if now >= renewal {
-            return match is_due(self.next_attempt, now) {
-                true => NextStep::Order,
-                false => NextStep::Wait(self.next_attempt),
+            return if is_due(self.next_attempt, now) {
+                NextStep::Order
+            } else {
+                NextStep::Wait(self.next_attempt)
             };
         }
         if is_due(self.ask_window_at, now) {
