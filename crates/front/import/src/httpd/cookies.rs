@@ -25,8 +25,8 @@ pub(super) fn turn_back(directive: &Directive, settings: &mut Settings, ledger: 
     match &directive.words[..] {
         [from, to] if is_value(from) && is_value(to) => {
             ledger.mapped(directive.id);
-            let pairs = [("from", bare(from)), ("to", bare(to))];
-            let pairs = pairs.map(|(key, text)| (key.to_owned(), quoted(&text)));
+            let texts = [("from", bare(from)), ("to", bare(to))];
+            let pairs = texts.map(|(key, text)| (key.to_owned(), quoted(&text)));
             settings.add_table(key, &inline_table(pairs.into_iter()));
         }
         _ => {

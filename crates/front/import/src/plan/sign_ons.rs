@@ -25,9 +25,9 @@ impl SignOns {
         if let Some((name, _)) = self.0.iter().find(|it| it.1 == sign_on) {
             return name.clone();
         }
+        let given = self.0.iter().map(|it| it.0.as_str());
         // A route without a sign-on has `off`.
-        let taken = self.0.iter().map(|it| it.0.as_str());
-        let taken: HashSet<&str> = taken.chain(["off"]).collect();
+        let taken: HashSet<&str> = given.chain(["off"]).collect();
         let base = table_name(&sign_on.name);
         let numbered = (2..).map(|number| format!("{base}-{number}"));
         let mut names = std::iter::once(base.clone()).chain(numbered);

@@ -28,13 +28,6 @@ fn reaches(import: &Import) -> bool {
         .any(|it| it.contains("upstream = \"app\""))
 }
 
-const HOST: &str = "proxy_set_header Host $host;";
-
-const ASKED: &str = "location = /auth { internal; proxy_pass http://sso:4180; proxy_pass_request_body off; \
-    proxy_set_header Host $host; proxy_set_header Content-Length \"\"; }";
-
-const PAGE: &str = "location /start { proxy_set_header Host $host; proxy_pass http://sso:4180; }";
-
 #[test]
 fn a_service_that_nginx_asks_is_asked_by_the_front() {
     let import = of_server(&format!(
@@ -290,3 +283,10 @@ fn what_two_sign_ons_say_is_kept_apart() {
     );
     assert!(import.risks() > 0);
 }
+
+const HOST: &str = "proxy_set_header Host $host;";
+
+const ASKED: &str = "location = /auth { internal; proxy_pass http://sso:4180; proxy_pass_request_body off; \
+    proxy_set_header Host $host; proxy_set_header Content-Length \"\"; }";
+
+const PAGE: &str = "location /start { proxy_set_header Host $host; proxy_pass http://sso:4180; }";

@@ -50,7 +50,7 @@ impl ServerReader<'_, '_> {
         server: Server<'_>,
     ) -> Result<SignOn, String> {
         let uri = directive.word(0);
-        let asked = Asked::find(uri, server)?;
+        let asked = AskedLocation::find(uri, server)?;
         let alone = asked.alone();
         let blocks = [alone.inside(), server.plain, server.outer];
         let wanted = sign_on::told(Scope {
@@ -93,14 +93,14 @@ impl ServerReader<'_, '_> {
 }
 
 /// A location that is asked by a subrequest.
-struct Asked<'d> {
+struct AskedLocation<'d> {
     location: &'d Directive,
     /// Its path.
     path: &'d str,
     is_exact: bool,
 }
 
-impl<'d> Asked<'d> {
+impl<'d> AskedLocation<'d> {
     /// Finds the location of the address of an `auth_request`.
     ///
     /// # Errors
