@@ -22,7 +22,7 @@ use catamaran_proxy::config::FieldName;
 use catamaran_proxy::config::{
     Address, AdminConfig, BackendConfig, ClientCertificate, DnsKind, ListenAddress, ListenerConfig,
     MemberSource, PathExpression, Placeholder, ProbeKind, Protocol, RouteConfig, RouteRules,
-    RouteScheme, RouteTarget, ServerConfig, StickyConfig, Template,
+    RouteScheme, RouteTarget, ServerConfig, StickyConfig, Template, UserSource,
 };
 use http::Method;
 
@@ -50,6 +50,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     ready(file, report);
     profiles(file, report);
     warn_of_small_packets(file, report);
+    warn_of_missing_certificates(file, report);
     caches::check(file, sees_files, report);
     limits::check(file, report);
     auths::check(file, report);
@@ -467,6 +468,27 @@ fn profiles(file: &File, report: &mut Report) {
             let message = format!("no listener uses TLS profile `{}`", profile.value.name);
             let hint = "write `tls` in a [[listen]], or remove it";
             report.push(Finding::warning(message, profile.place.clone()).hint(hint));
+        }
+    }
+}
+
+/// Warns of upstreams whose user is that of a client's certificate, if no client is asked for one.
+fn warn_of_missing_certificates(file: &File, report: &mut Report) {
+    let asks_certificate =
+        |profile: &Profile| profile.value.settings.client_certificate != ClientCertificate::Off;
+    let tells = |listener: &PlacedValue<ListenerConfig>| listener.value.proxy_protocol;
+    if file.tls.iter().any(asks_certificate) || file.listeners.iter().any(tells) {
+        return;
+    }
+    for upstream in &file.upstreams {
+        if matches!(
+            upstream.attributes.remote_user,
+            Some(UserSource::Certificate(_))
+        ) {
+            let message =
+                "`remote_user` is of a client's certificate, and no client is asked for one";
+            let hint = "write client_certificate and client_ca in a [tls.NAME]";
+            report.push(Finding::warning(message, upstream.place.clone()).hint(hint));
         }
     }
 }

@@ -34,7 +34,9 @@ use std::time::Duration;
 
 pub use acme::{AcmeConfig, IssuedKeyType, LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 pub use admin::{AdminConfig, HiddenValue};
-pub use attributes::{AttributeSource, ClientFact, RequestAttributes, TlsFact, UserSource};
+pub use attributes::{
+    AttributeSource, CertificateUser, ClientFact, RequestAttributes, TlsFact, UserSource,
+};
 pub use auth::{AuthConfig, AuthKind, AuthSource, Challenge, ForwardAuth, RealmFault, UsersAuth};
 pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;

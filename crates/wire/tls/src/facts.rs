@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, CommonState, HandshakeKind, ProtocolVersion};
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 
 use crate::server::Profile;
@@ -62,6 +63,9 @@ pub struct Facts {
     pub client_sha256: Option<String>,
     /// The common name of the client's certificate, if it has one without control characters.
     pub client_cn: Option<Box<str>>,
+    /// The first address of mail among the alternative names of the client's certificate, if it has one without control
+    /// characters.
+    pub client_email: Option<Box<str>>,
 }
 
 /// The result of a connection's handshake.
@@ -82,6 +86,13 @@ impl Facts {
         let chain = state.peer_certificates().unwrap_or_default();
         let group = state.negotiated_key_exchange_group();
         let alpn = state.alpn_protocol().map(String::from_utf8_lossy);
+        let leaf = chain
+            .first()
+            .and_then(|leaf| X509Certificate::from_der(leaf).ok());
+        let (client_cn, client_email) = match &leaf {
+            Some((_, leaf)) => (common_name(leaf), email(leaf)),
+            None => (None, None),
+        };
         Self {
             version: match state.protocol_version() {
                 Some(ProtocolVersion::TLSv1_3) => Version::Tls13,
@@ -98,7 +109,8 @@ impl Facts {
             client_pem: chain.iter().map(pem).collect(),
             client_chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
             client_sha256: chain.first().map(|leaf| fingerprint(leaf)),
-            client_cn: chain.first().and_then(|leaf| common_name(leaf)),
+            client_cn,
+            client_email,
         }
     }
     /// Facts of an assumed handshake with a usual client, which asks for the name `sni` and presents no
@@ -146,6 +158,7 @@ impl Facts {
             client_chain: Vec::new(),
             client_sha256: None,
             client_cn: None,
+            client_email: None,
         }
     }
 
@@ -204,11 +217,26 @@ fn key_bits(cipher: &str) -> u16 {
 }
 
 /// The subject's common name; `None` if it has none, or one with control characters.
-fn common_name(der: &[u8]) -> Option<Box<str>> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+fn common_name(certificate: &X509Certificate<'_>) -> Option<Box<str>> {
     let common_name = certificate.subject().iter_common_name().next()?;
     let text = common_name.as_str().ok()?;
     (!text.contains(char::is_control)).then(|| text.into())
+}
+
+/// The first address of mail among the alternative names (RFC 5280, section 4.2.1.6); `None` if there is none, or one with
+/// control characters.
+fn email(certificate: &X509Certificate<'_>) -> Option<Box<str>> {
+    let names = certificate.subject_alternative_name().ok()??;
+    let mut emails = names
+        .value
+        .general_names
+        .iter()
+        .filter_map(|name| match name {
+            GeneralName::RFC822Name(email) => Some(*email),
+            _ => None,
+        });
+    let first = emails.next()?;
+    (!first.is_empty() && !first.contains(char::is_control)).then(|| first.into())
 }
 
 /// SHA-256 of a certificate's DER, in lower-case hexadecimal.
@@ -241,7 +269,32 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catamaran_testkit::tls::Pair;
+    use rcgen::{DnType, SanType};
+    use rustls::pki_types::pem::PemObject;
+
     use super::*;
+
+    #[test]
+    fn a_certificate_names_its_client() {
+        let read = |emails: &[&str]| {
+            let pair = Pair::self_signed_with(&["a.test"], |params| {
+                params.distinguished_name.push(DnType::CommonName, "Ann");
+                for email in emails {
+                    let email = (*email).try_into().expect("ASCII");
+                    params.subject_alt_names.push(SanType::Rfc822Name(email));
+                }
+            });
+            let der = CertificateDer::from_pem_slice(pair.chain.as_bytes()).expect("PEM");
+            let (_, leaf) = X509Certificate::from_der(&der).expect("DER");
+            assert_eq!(common_name(&leaf).as_deref(), Some("Ann"));
+            email(&leaf)
+        };
+        assert_eq!(read(&[]), None);
+        let two = ["ann@example.org", "root@example.org"];
+        assert_eq!(read(&two).as_deref(), Some("ann@example.org"));
+        assert_eq!(read(&["ann\n@example.org"]), None);
+    }
 
     #[test]
     fn what_a_proxy_tells_is_taken_if_it_has_a_name_here() {

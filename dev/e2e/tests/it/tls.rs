@@ -21,6 +21,7 @@ use std::time::Duration;
 use catamaran_e2e::{Front, curl};
 use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Process, Signal};
+use rcgen::{DnType, SanType};
 use serde_json::Value;
 
 use crate::reload::application;
@@ -148,6 +149,31 @@ impl Site {
 
     fn path(&self, file: &str) -> String {
         self.files.path().join(file).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_certificate_is_the_user_of_a_servlet() {
+    let (_application, url) = application();
+    let clients = "client_certificate = \"optional\"\nclient_ca = \"{files}/ca.pem\"";
+    for (source, user) in [("subject_cn", "ann"), ("san_email", "ann@example.org")] {
+        let backend = format!(
+            "[upstream.app]\nremote_user = \"tls:{source}\"\n\
+             [[upstream.app.backend]]\nurl = \"{url}\"\n"
+        );
+        let site = site_before(&backend, clients);
+        let pair = site.authority.sign(&["ann.test"], |params| {
+            params.distinguished_name.push(DnType::CommonName, "ann");
+            let email = "ann@example.org".try_into().unwrap();
+            params.subject_alt_names.push(SanType::Rfc822Name(email));
+        });
+        let pair = pair.unwrap();
+        let (certificate, key) = (site.path("ann.pem"), site.path("ann.key"));
+        fs::write(&certificate, pair.chain).unwrap();
+        fs::write(&key, pair.key).unwrap();
+        let snoop = site.snoop(&["--cert", &certificate, "--key", &key]);
+        assert_eq!(snoop["user"], user, "{snoop}");
+        assert_eq!(site.snoop(&[])["user"], Value::Null);
     }
 }
 

@@ -2,7 +2,7 @@
 //! backends get besides its head.
 
 use catamaran_proxy::config::FieldName;
-use catamaran_proxy::config::{AttributeSource, ClientFact, TlsFact, UserSource};
+use catamaran_proxy::config::{AttributeSource, CertificateUser, ClientFact, TlsFact, UserSource};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -80,7 +80,7 @@ pub(crate) enum SourceError {
     #[error("must be {SOURCES}")]
     Kind,
     #[error(
-        "must be \"auth\", or \"header:NAME\", a field that a proxy of `trusted_proxies` sends"
+        "must be \"auth\", \"tls:subject_cn\", \"tls:san_email\", or \"header:NAME\", a field that a proxy of `trusted_proxies` sends"
     )]
     User,
     #[error("{0}")]
@@ -91,10 +91,13 @@ pub(crate) enum SourceError {
     Text,
 }
 
-/// Parses who tells the user: `header:X-User`, or `auth`.
+/// Parses who tells the user: `header:X-User`, `auth`, or a part of the certificate such as `tls:subject_cn`.
 pub(super) fn parse_user(text: &str) -> Result<UserSource, SourceError> {
-    if text == "auth" {
-        return Ok(UserSource::Auth);
+    match text {
+        "auth" => return Ok(UserSource::Auth),
+        "tls:subject_cn" => return Ok(UserSource::Certificate(CertificateUser::SubjectCn)),
+        "tls:san_email" => return Ok(UserSource::Certificate(CertificateUser::SanEmail)),
+        _ => {}
     }
     let name = text.strip_prefix("header:").ok_or(SourceError::User)?;
     parse_unreserved_field(name).map(UserSource::Header)

@@ -413,7 +413,7 @@ static KEYS: &[Key<RawUpstream>] = &[
         group: backend::AJP,
         value: fill!(
             Optional(Syntax {
-                what: "\"auth\" or \"header:NAME\"",
+                what: "\"auth\", \"tls:subject_cn\", \"tls:san_email\" or \"header:NAME\"",
                 parse: attributes::parse_user,
             }),
             RawUpstream.attributes.remote_user
@@ -422,11 +422,13 @@ static KEYS: &[Key<RawUpstream>] = &[
         sample: "\"header:X-Remote-User\"",
         effect: "Who tells the user. AJP backends get it as the user of the request (`getRemoteUser`): Tomcat with \
                  `tomcatAuthentication=\"false\"` in its AJP connector. `\"auth\"` is the user of the route's sign-on \
-                 ([auth.NAME]). `\"header:NAME\"` is a field by which a proxy in `trusted_proxies` tells the user that it \
+                 ([auth.NAME]). `\"tls:subject_cn\"` is the common name of the certificate that the client has shown, \
+                 `\"tls:san_email\"` the first address of mail in it; the `client_certificate` of a route says whether one \
+                 is needed. `\"header:NAME\"` is a field by which a proxy in `trusted_proxies` tells the user that it \
                  authenticated; the last line counts, and an empty one is none.",
         extremes: "A route without `auth` has no user. The field is removed from every request of this upstream, and not believed from others. \
                    Everybody who reaches Tomcat's AJP port itself can still be any user: give it a `secret`.",
-        elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd",
+        elsewhere: "mod_jk and mod_proxy_ajp: `REMOTE_USER` of httpd; mod_ssl `SSLUserName`",
     },
     Key {
         name: "auth_type",

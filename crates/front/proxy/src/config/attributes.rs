@@ -26,6 +26,17 @@ pub enum UserSource {
     Header(FieldName),
     /// The sign-on of the request's route.
     Auth,
+    /// The client's certificate, which the front or a proxy of `proxy_protocol_from` has verified.
+    Certificate(CertificateUser),
+}
+
+/// The part of a client's certificate that is its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateUser {
+    /// The common name of the subject. mod_ssl: `SSLUserName SSL_CLIENT_S_DN_CN`.
+    SubjectCn,
+    /// The first address of mail among the alternative names. mod_ssl: `SSLUserName SSL_CLIENT_SAN_Email_0`.
+    SanEmail,
 }
 
 /// The source of an attribute's value.
@@ -86,7 +97,7 @@ impl RequestAttributes {
         });
         let of_user = match &self.remote_user {
             Some(UserSource::Header(name)) => Some(name),
-            Some(UserSource::Auth) | None => None,
+            Some(UserSource::Auth | UserSource::Certificate(_)) | None => None,
         };
         of_user.into_iter().chain(of_sources)
     }

@@ -10,7 +10,9 @@ use catamaran_message::{FieldName, Fields};
 use catamaran_tls::Facts;
 use catamaran_upstream::{Attribute, IpText};
 
-use crate::config::{AttributeSource, ClientFact, RequestAttributes, TlsFact, UserSource};
+use crate::config::{
+    AttributeSource, CertificateUser, ClientFact, RequestAttributes, TlsFact, UserSource,
+};
 use crate::exchange::fields::claims;
 use crate::exchange::fields::clean::withhold;
 use crate::exchange::fields::forwarded::Sender;
@@ -51,6 +53,7 @@ impl Attributes {
         let user = match &wanted.remote_user {
             Some(UserSource::Header(name)) => believed.and_then(|fields| last_line(fields, name)),
             Some(UserSource::Auth) => facts.signed_on.and_then(|told| told.user.clone()),
+            Some(UserSource::Certificate(part)) => certificate_user(*part, facts),
             None => None,
         };
         // Without a user nobody has been authenticated.
@@ -136,6 +139,17 @@ fn tls_value(fact: TlsFact, tls: &Facts) -> Option<Bytes> {
         TlsFact::CertificateCn => tls.client_cn.as_deref()?,
     };
     Some(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+/// The user whose certificate the client has shown; `None`: it has shown none, or the certificate is that of a trusted
+/// proxy, which is nobody's.
+fn certificate_user(part: CertificateUser, facts: AttributeFacts<'_>) -> Option<Bytes> {
+    let tls = facts.tls.filter(|_| !facts.sender.peer.trusted)?;
+    let name = match part {
+        CertificateUser::SubjectCn => tls.client_cn.as_deref()?,
+        CertificateUser::SanEmail => tls.client_email.as_deref()?,
+    };
+    (!name.is_empty()).then(|| Bytes::copy_from_slice(name.as_bytes()))
 }
 
 /// The last line of a field, which the nearest proxy wrote; `None` if it is empty or missing. A client may have written
