@@ -580,7 +580,7 @@ user = "X-Auth-User"
 fields = { X-User = "user", X-Mail = "X-Auth-Mail", X-Groups = "X-Auth-Groups" }
 request_fields = ["X-Api-Key"]
 sign_in = "/oauth2/start?rd={url}"
-timeout = "500ms"
+timeout = "2s"
 hide_cookies = ["case*"]
 [upstream.sso]
 [[upstream.sso.backend]]
