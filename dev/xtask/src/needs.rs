@@ -20,7 +20,7 @@ pub(crate) fn of_tests() -> Vec<Need> {
         package("default-jdk-headless", "/usr/bin/javac"),
         // Fetches those containers.
         package("maven", "/usr/bin/mvn"),
-        // The tool that `bench` stands in for, to compare with.
+        // The tool that `bench` stands in for, to compare with, and the one that writes files of users.
         package("apache2-utils", "/usr/bin/ab"),
         // Looks at the pages of `bench report`.
         package("chromium", "/usr/bin/chromium"),
@@ -48,8 +48,6 @@ pub(crate) fn of_tests() -> Vec<Need> {
         // A source of members for `discover`.
         package("etcd-server", "/usr/bin/etcd"),
         package("etcd-client", "/usr/bin/etcdctl"),
-        // Writes files of users, by the commands of docs/sign-on.md.
-        package("apache2-utils", "/usr/bin/htpasswd"),
         // Makes network namespaces.
         package("iproute2", "/bin/ip"),
         // Counts system calls, with which the counts of `gauge` are compared.

@@ -88,8 +88,12 @@ impl Roots {
     }
 
     /// The same authorities, with at most this many others between a backend's certificate and one of them.
+    /// [`Self::none`] stays as it is.
     #[must_use]
     pub fn with_depth(self, depth: usize) -> Self {
+        if self.store.is_empty() {
+            return self;
+        }
         Self { depth, ..self }
     }
 
