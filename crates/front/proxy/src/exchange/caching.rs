@@ -74,6 +74,14 @@ pub(crate) struct Hit<'p, 'a> {
     now: Millis,
 }
 
+/// The way to a response that a request shares with others.
+enum SharedFetch {
+    /// A fetch is under way, and this reads what it receives.
+    Read(FillReader),
+    /// A fetch has ended since the request looked for a stored response, and has stored one.
+    Stored,
+}
+
 /// The outcome of waiting for a response that is being fetched.
 enum Waited {
     Served,
@@ -229,8 +237,15 @@ impl<'a> CacheLookup<'_, 'a> {
                 Plan::Direct | Plan::PassBy(_) => return ControlFlow::Continue(None),
                 Plan::Await(stale) => stale,
             };
-            let Some(reader) = self.join(exchange, known, stale.is_some()) else {
-                return ControlFlow::Continue(stale);
+            let reader = match self.join(exchange, known, stale.is_some()) {
+                None => return ControlFlow::Continue(stale),
+                Some(SharedFetch::Read(reader)) => reader,
+                Some(SharedFetch::Stored) if rounds < ROUNDS_MAX => {
+                    rounds += 1;
+                    (entry, plan) = self.look_up_again(exchange);
+                    continue;
+                }
+                Some(SharedFetch::Stored) => return ControlFlow::Continue(None),
             };
             let waited = self.wait_for(exchange, down, reader, stale.as_ref()).await;
             let failure = match waited {
@@ -258,9 +273,13 @@ impl<'a> CacheLookup<'_, 'a> {
                 return ControlFlow::Continue(None);
             }
             rounds += 1;
-            let worker = exchange.scene.worker.index();
-            (entry, plan) = look_up(request, outgoing, worker, cache::now());
+            (entry, plan) = self.look_up_again(exchange);
         }
+    }
+
+    fn look_up_again(self, exchange: &Exchange<'a>) -> (Option<Arc<WorkerEntry>>, Plan) {
+        let worker = exchange.scene.worker.index();
+        look_up(self.request, self.outgoing, worker, cache::now())
     }
 
     /// Has the backend not asked again for a while, because a stale response is used instead.
@@ -359,18 +378,23 @@ impl<'a> CacheLookup<'_, 'a> {
         exchange: &Exchange<'a>,
         entry: Option<&Entry>,
         has_stale: bool,
-    ) -> Option<FillReader> {
+    ) -> Option<SharedFetch> {
         let name = self.fetch_key(entry);
         let cache = self.request.cache;
-        Some(match cache.store.join(&name, cache.config.collapse_max)? {
-            Flight::Follow(fill) => fill.read(false),
-            Flight::Lead(fill) => {
-                let reader = fill.read(true);
-                // If too much is under way, the tee is dropped, which tells the readers that nothing will come.
-                self.order(exchange, self.tee(name, fill, entry, has_stale));
-                reader
-            }
-        })
+        let fill = match cache.store.join(&name, cache.config.collapse_max)? {
+            Flight::Follow(fill) => return Some(SharedFetch::Read(fill.read(false))),
+            Flight::Lead(fill) => fill,
+        };
+        // Between the look for a stored response and now, another worker may have ended a fetch and stored one.
+        if let (_, Plan::Serve(found, CacheResult::Hit)) = self.look_up_again(exchange) {
+            cache.store.land(&name, &fill);
+            fill.finish(Some(Arc::clone(found.object())), false);
+            return Some(SharedFetch::Stored);
+        }
+        let reader = fill.read(true);
+        // If too much is under way, the tee is dropped, which tells the readers that nothing will come.
+        self.order(exchange, self.tee(name, fill, entry, has_stale));
+        Some(SharedFetch::Read(reader))
     }
 
     /// Notes the use of a stale response, and begins to fetch it anew, unless that is under way.
