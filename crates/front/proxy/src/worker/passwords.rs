@@ -1,11 +1,11 @@
 //! Passwords of users: which were right a short time ago, and the threads that hash the others.
 //!
 //! All workers share it. A hash takes some 100 ms, so it never runs on a worker, and at most half of the processors
-//! hash. The address of a client is charged before its password is hashed and gets the charge back if it was right, so
-//! that guesses are limited although they come at the same time. Requests with the same password, such as those of a page
-//! whose user was forgotten, wait for one hash, and only the first is charged. When the last of them has left, a hash that
-//! waits is withdrawn. The threads end with the front's state. The mutex is held for look-ups and the charge, not while a
-//! password is hashed.
+//! hash. The address of a client is charged before its password is hashed, so that guesses are limited although they come
+//! at the same time. It gets the charge back if the password was right or was not hashed, even if the client has left.
+//! Requests with the same password, such as those of a page whose user was forgotten, wait for one hash, and only the
+//! first is charged. When the last of them has left, a hash that waits is withdrawn. The threads end with the front's
+//! state. The mutex is held for look-ups and the charge, not while a password is hashed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,6 +33,8 @@ use crate::users::ReadUsers;
 pub(crate) struct Passwords {
     mac: SuccessMac,
     desk: Arc<HashDesk>,
+    /// The most threads that hash.
+    threads_max: usize,
     /// The times of successes count from here.
     began: Instant,
 }
@@ -69,6 +71,8 @@ struct HashJob {
 struct PendingHash {
     ticket: u64,
     waiters: Vec<oneshot::Sender<bool>>,
+    /// The charge to the address of the client that sent the password first.
+    charge: FailureCharge,
 }
 
 /// Whose password is to be checked, and against what.
@@ -107,8 +111,6 @@ pub(crate) struct AwaitedHash {
     answer: oneshot::Receiver<bool>,
     key: SuccessKey,
     desk: Arc<HashDesk>,
-    /// What the client's address was charged; `None`: another request was.
-    charge: Option<FailureCharge>,
 }
 
 impl Passwords {
@@ -116,9 +118,11 @@ impl Passwords {
     pub(crate) fn new() -> Option<Self> {
         let mut secret = [0; 32];
         aws_lc_rs::rand::fill(&mut secret).ok()?;
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         Some(Self {
             mac: SuccessMac::new(&secret),
             desk: Arc::default(),
+            threads_max: (processors / 2).clamp(1, THREADS_MAX),
             began: Instant::now(),
         })
     }
@@ -157,11 +161,10 @@ impl Passwords {
     ) -> Result<AwaitedHash, PasswordVerdict> {
         let key = job.key;
         let (waiter, answer) = oneshot::channel();
-        let awaited = |charge| AwaitedHash {
+        let awaited = || AwaitedHash {
             answer,
             key,
             desk: Arc::clone(&self.desk),
-            charge,
         };
         let mut state = lock(&self.desk.state);
         if state.successes.contains(&key, self.began.elapsed()) {
@@ -172,26 +175,28 @@ impl Passwords {
                 return Err(PasswordVerdict::Busy);
             }
             pending.waiters.push(waiter);
-            return Ok(awaited(None));
+            return Ok(awaited());
         }
-        self.start_threads(&mut state);
         let charge = question.charge().map_err(PasswordVerdict::Limited)?;
         let network = Network::new(question.client, ADDRESS_PREFIX);
         let Ok(ticket) = state.queue.push(network, job) else {
             charge.refund();
             return Err(PasswordVerdict::Busy);
         };
-        let waiters = vec![waiter];
-        state.pending.insert(key, PendingHash { ticket, waiters });
+        let pending = PendingHash {
+            ticket,
+            waiters: vec![waiter],
+            charge,
+        };
+        state.pending.insert(key, pending);
+        self.start_threads(&mut state);
         self.desk.changed.notify_one();
-        Ok(awaited(Some(charge)))
+        Ok(awaited())
     }
 
     /// Starts the threads, unless they were. If none can be started, hashes wait until their requests give up.
     fn start_threads(&self, state: &mut HashState) {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        let wanted = (processors / 2).clamp(1, THREADS_MAX);
-        while state.threads < wanted {
+        while state.threads < self.threads_max {
             let (desk, began) = (Arc::clone(&self.desk), self.began);
             let thread = thread::Builder::new()
                 .name("passwords".to_owned())
@@ -219,20 +224,33 @@ impl HashDesk {
             // A fault of a hash must not end the thread, nor keep the place of its address.
             let verify = || job.candidate.verify(job.credentials.password());
             let result = catch_unwind(AssertUnwindSafe(verify));
-            let mut state = lock(&self.state);
-            state.queue.finish(&network);
-            let pending = state.pending.remove(&job.key);
-            let Ok(is_right) = result else {
+            if result.is_err() {
                 tracing::error!("a thread that hashes passwords panicked");
-                continue;
-            };
-            if is_right {
-                state.successes.insert(job.key, began.elapsed());
             }
-            for waiter in pending.into_iter().flat_map(|it| it.waiters) {
-                // A request whose client has left does not wait any more.
-                waiter.send(is_right).ok();
-            }
+            self.settle(&network, &job.key, result.ok(), began);
+        }
+    }
+
+    /// Ends a hash: remembers a success, refunds the charge unless the password was wrong, and answers the requests that
+    /// wait. `is_right` is `None` if the hash failed: their wait ends without an answer.
+    fn settle(&self, network: &Network, key: &SuccessKey, is_right: Option<bool>, began: Instant) {
+        let mut state = lock(&self.state);
+        state.queue.finish(network);
+        if is_right == Some(true) {
+            state.successes.insert(*key, began.elapsed());
+        }
+        let Some(pending) = state.pending.remove(key) else {
+            return;
+        };
+        if is_right != Some(false) {
+            pending.charge.refund();
+        }
+        let Some(is_right) = is_right else {
+            return;
+        };
+        for waiter in pending.waiters {
+            // A request whose client has left does not wait any more.
+            waiter.send(is_right).ok();
         }
     }
 
@@ -249,7 +267,7 @@ impl HashDesk {
         None
     }
 
-    /// Withdraws a hash that still waits and whose requests have all left.
+    /// Withdraws a hash that still waits and whose requests have all left, and refunds its charge.
     fn leave(&self, key: &SuccessKey) {
         let mut state = lock(&self.state);
         let Some(pending) = state.pending.get_mut(key) else {
@@ -257,8 +275,11 @@ impl HashDesk {
         };
         pending.waiters.retain(|waiter| !waiter.is_closed());
         let ticket = pending.ticket;
-        if pending.waiters.is_empty() && state.queue.withdraw(ticket).is_some() {
-            state.pending.remove(key);
+        if pending.waiters.is_empty()
+            && state.queue.withdraw(ticket).is_some()
+            && let Some(pending) = state.pending.remove(key)
+        {
+            pending.charge.refund();
         }
     }
 }
@@ -280,18 +301,13 @@ impl Future for PasswordCheck {
             Self::Settled(verdict) => return Poll::Ready(*verdict),
             Self::Hashing(awaited) => awaited,
         };
-        let verdict = match ready!(Pin::new(&mut awaited.answer).poll(cx)) {
+        let answer = ready!(Pin::new(&mut awaited.answer).poll(cx));
+        Poll::Ready(match answer {
             Ok(true) => PasswordVerdict::Right,
             Ok(false) => PasswordVerdict::Wrong,
             // The front ends, or the hash failed.
             Err(_) => PasswordVerdict::Busy,
-        };
-        if let Some(charge) = awaited.charge.take()
-            && verdict != PasswordVerdict::Wrong
-        {
-            charge.refund();
-        }
-        Poll::Ready(verdict)
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::config::{
 };
 use crate::users::LiveUsers;
 
-/// A sign-on with the user ann, whose password is secret, and three failures an hour.
+/// A sign-on with the user ann, whose password is secret, and [`FAILURES`] an hour.
 struct Stand {
     site: Site,
     passwords: Passwords,
@@ -28,7 +28,7 @@ impl Stand {
             users: Vec::new(),
             groups: Vec::new(),
             challenge: Challenge::new("x").unwrap(),
-            failures: Quota::rate(3, Duration::from_secs(3600), 3),
+            failures: Quota::rate(FAILURES, Duration::from_secs(3600), FAILURES),
             pass_credentials: false,
             fields: Vec::new(),
         };
@@ -40,9 +40,9 @@ impl Stand {
             name: "staff".to_owned(),
             kind: AuthKind::Users(settings),
         });
-        let passwords = Passwords::new().unwrap();
+        let mut passwords = Passwords::new().unwrap();
         if threads == Threads::None {
-            lock(&passwords.desk.state).threads = THREADS_MAX;
+            passwords.threads_max = 0;
         }
         Self {
             site: Site::new(&config, 1, &mut Vec::new()).unwrap(),
@@ -53,14 +53,26 @@ impl Stand {
 
     fn check(&self, client: u8, credentials: &[u8]) -> PasswordCheck {
         let value = [b"Basic ", credentials].concat();
-        let question = PasswordQuestion {
+        let credentials = BasicCredentials::parse(&value).transpose().unwrap();
+        self.passwords.check(self.question(client), credentials)
+    }
+
+    fn question(&self, client: u8) -> PasswordQuestion<'_> {
+        PasswordQuestion {
             site: &self.site,
             auth: "staff",
             users: &self.read,
             client: IpAddr::V4(Ipv4Addr::new(192, 0, 2, client)),
-        };
-        let credentials = BasicCredentials::parse(&value).transpose().unwrap();
-        self.passwords.check(question, credentials)
+        }
+    }
+
+    /// The number of wrong passwords that a client may still send.
+    fn failures_left(&self, client: u8) -> u32 {
+        let question = self.question(client);
+        let charges: Vec<FailureCharge> = std::iter::from_fn(|| question.charge().ok()).collect();
+        let left = u32::try_from(charges.len()).unwrap();
+        charges.into_iter().for_each(FailureCharge::refund);
+        left
     }
 }
 
@@ -114,13 +126,40 @@ fn requests_with_one_password_wait_for_one_hash() {
     assert_eq!(waiting(), 1);
     drop(checks);
     assert_eq!(waiting(), 0);
-    // Withdrawn hashes stay charged: two of three failures.
-    let last = stand.check(1, WRONG);
-    assert!(matches!(last, PasswordCheck::Hashing(_)), "{last:?}");
-    let refused = stand.check(1, UNKNOWN);
-    let is_limited = matches!(refused, PasswordCheck::Settled(PasswordVerdict::Limited(_)));
-    assert!(is_limited, "{refused:?}");
+    assert_eq!(
+        stand.failures_left(1),
+        FAILURES,
+        "withdrawn hashes are refunded"
+    );
 }
+
+#[test]
+fn a_client_that_leaves_is_charged_for_a_wrong_password_only() {
+    let wrong = FAILURES - 1;
+    for (credentials, result, left) in [
+        (RIGHT, Some(true), FAILURES),
+        (WRONG, Some(false), wrong),
+        (UNKNOWN, Some(false), wrong),
+        // The hash panicked.
+        (WRONG, None, FAILURES),
+    ] {
+        let stand = Stand::new(Threads::None);
+        let desk = &stand.passwords.desk;
+        let check = stand.check(1, credentials);
+        assert_eq!(stand.failures_left(1), wrong, "charged before the hash");
+        let (network, job) = desk.next().unwrap();
+        drop(check);
+        assert_eq!(stand.failures_left(1), wrong, "the hash still runs");
+        let is_right = result.map(|_| job.candidate.verify(job.credentials.password()));
+        assert_eq!(is_right, result);
+        desk.settle(&network, &job.key, is_right, stand.passwords.began);
+        assert_eq!(stand.failures_left(1), left, "{result:?}");
+        assert!(lock(&desk.state).pending.is_empty());
+    }
+}
+
+/// The wrong passwords that an address may send at once.
+const FAILURES: u32 = 3;
 
 /// Made by: htpasswd -nbBC 4 ann secret
 const USERS: &str = "ann:$2y$04$BDsctodQR/lVgkBWw8Wue.7UqFJZ1OUfa1MHqRqRBxBImKQbgf.e.\n";
