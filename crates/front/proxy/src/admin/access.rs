@@ -22,7 +22,24 @@ use super::{caches, page};
 use crate::config::AdminConfig;
 use crate::listener::BoundAddress;
 
-/// Checks whether a request may go on. The error is the answer that refuses it.
+/// Checks whether the host of a request is a name of the listener. The error is the answer that refuses it. It comes
+/// before the password is checked: a page that DNS rebinding leads here must neither learn whether one is right nor use
+/// up the failures of the browser's address.
+pub(super) fn check_names(
+    config: &AdminConfig,
+    bound: &BoundAddress,
+    peer: Peer,
+    head: &RequestHead,
+) -> Result<(), Reply> {
+    let bound = match (bound, peer) {
+        (BoundAddress::Tcp(bound), Peer::Tcp(_)) => Some(bound.ip()),
+        _ => None,
+    };
+    check_host(config, bound, head)
+}
+
+/// Checks whether a request, whose host is a name of the listener ([`check_names`]), may go on. The error is the answer
+/// that refuses it.
 pub(super) fn check(
     config: &AdminConfig,
     bound: &BoundAddress,
@@ -31,20 +48,14 @@ pub(super) fn check(
     head: &RequestHead,
 ) -> Result<(), Reply> {
     let writes = !matches!(head.method, Method::GET | Method::HEAD);
-    match (bound, peer) {
-        (BoundAddress::Tcp(bound), Peer::Tcp(_)) => {
-            check_host(config, Some(bound.ip()), head)?;
-            let is_guarded = writes || caches::is_keys(&head.target.path);
-            if let Caller::Anonymous(challenge) = caller {
-                check_signed_on(config, challenge, &head.headers)?;
-            } else if *caller == Caller::NotAsked
-                && (is_guarded || !page::is_part(&head.target.path))
-            {
-                check_token(config, bound.ip(), is_guarded, &head.headers)?;
-            }
+    // Who may open the Unix socket needs no token.
+    if let (BoundAddress::Tcp(bound), Peer::Tcp(_)) = (bound, peer) {
+        let is_guarded = writes || caches::is_keys(&head.target.path);
+        if let Caller::Anonymous(challenge) = caller {
+            check_signed_on(config, challenge, &head.headers)?;
+        } else if *caller == Caller::NotAsked && (is_guarded || !page::is_part(&head.target.path)) {
+            check_token(config, bound.ip(), is_guarded, &head.headers)?;
         }
-        // Who may open the Unix socket needs no token.
-        _ => check_host(config, None, head)?,
     }
     if !writes {
         return Ok(());

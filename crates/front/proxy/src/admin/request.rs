@@ -100,6 +100,9 @@ async fn answer(
         None => {}
     }
     let config = desk.config.load_full();
+    if let Err(refusal) = access::check_names(&config, bound, peer, &head) {
+        return Ok(refusal);
+    }
     let caller = match sign_on::caller(desk, &config, peer, &head).await {
         Ok(caller) => caller,
         Err(refusal) => return Ok(refusal),

@@ -22,9 +22,21 @@ fn tcp(text: &str) -> (BoundAddress, Peer) {
     (BoundAddress::Tcp(bound), Peer::Tcp(peer))
 }
 
+/// The token of the refusal of a request to a listener without a sign-on, or `ok`.
+fn decide(config: &AdminConfig, at: &(BoundAddress, Peer), request: &str) -> String {
+    decide_for(config, at, &Caller::NotAsked, request)
+}
+
 /// The token of the refusal of a request, or `ok`.
-fn decide(config: &AdminConfig, (bound, peer): &(BoundAddress, Peer), request: &str) -> String {
-    match check(config, bound, *peer, &Caller::NotAsked, &head(request)) {
+fn decide_for(
+    config: &AdminConfig,
+    (bound, peer): &(BoundAddress, Peer),
+    caller: &Caller,
+    request: &str,
+) -> String {
+    let head = head(request);
+    let named = check_names(config, bound, *peer, &head);
+    match named.and_then(|()| check(config, bound, *peer, caller, &head)) {
         Ok(()) => "ok".to_owned(),
         Err(reply) => reply.token(),
     }
@@ -81,12 +93,9 @@ fn with_a_sign_on_every_client_of_tcp_needs_a_user_or_the_token() {
         (&far, &user, &patch("10.0.0.1", ""), "ok"),
         (&far, &user, &patch("10.0.0.1", json), "origin"),
         (&far, &user, &get("evil.example", ""), "host"),
+        (&local, &anonymous, &get("evil.example", ""), "host"),
     ] {
-        let (bound, peer) = at;
-        let decided = match check(&config, bound, *peer, caller, &head(request)) {
-            Ok(()) => "ok".to_owned(),
-            Err(reply) => reply.token(),
-        };
+        let decided = decide_for(&config, at, caller, request);
         assert_eq!(decided, said, "{caller:?} {request}");
     }
 }
