@@ -4,10 +4,21 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Identifies the version of a file by its device, inode, size and time of modification; `None`: there is no such
-/// file. It comes from `stat` and not from inotify, which misses changes behind a symbolic link or by another
-/// machine.
-pub(crate) type Stamp = Option<(u64, u64, u64, i64, i64)>;
+/// The version of a file; `None`: there is no such file. It comes from `stat` and not from inotify, which misses changes
+/// behind a symbolic link or by another machine.
+pub(crate) type Stamp = Option<FileVersion>;
+
+/// What `stat` tells of a file, as far as it differs if the content or the permissions do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// The time at which the content was modified, in seconds and nanoseconds.
+    pub(crate) modified: [i64; 2],
+    /// The time at which the content, the owner or the permissions were changed, in seconds and nanoseconds.
+    pub(crate) changed: [i64; 2],
+}
 
 /// The content and the permissions of a file.
 pub(crate) struct LocalFile {
@@ -18,7 +29,13 @@ pub(crate) struct LocalFile {
 /// The stamp of a file as it is now.
 pub(crate) fn stamp(path: &Path) -> Stamp {
     let it = std::fs::metadata(path).ok()?;
-    Some((it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec()))
+    Some(FileVersion {
+        device: it.dev(),
+        inode: it.ino(),
+        size: it.size(),
+        modified: [it.mtime(), it.mtime_nsec()],
+        changed: [it.ctime(), it.ctime_nsec()],
+    })
 }
 
 impl LocalFile {
@@ -45,5 +62,32 @@ impl LocalFile {
     /// Whether every user of the machine may read the file.
     pub(crate) fn is_public(&self) -> bool {
         self.mode & 0o004 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use catamaran_testkit::Deadline;
+
+    use super::*;
+
+    #[test]
+    fn other_permissions_are_another_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users");
+        assert_eq!(stamp(&path), None);
+        std::fs::write(&path, "x").unwrap();
+        set_permissions(&path, Permissions::from_mode(0o200)).unwrap();
+        let before = stamp(&path).unwrap();
+        // The clock of a file system may have steps of some milliseconds.
+        let repair = || {
+            set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            stamp(&path).filter(|now| *now != before)
+        };
+        let after = Deadline::default().poll("another version", repair).unwrap();
+        assert_eq!(after.modified, before.modified);
     }
 }

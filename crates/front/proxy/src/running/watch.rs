@@ -227,6 +227,7 @@ mod tests {
 
     use super::*;
     use crate::config::{CertificateConfig, TlsConfig};
+    use crate::local_file::FileVersion;
     use crate::tls::profiles;
 
     #[test]
@@ -257,7 +258,15 @@ mod tests {
 
     #[test]
     fn a_change_counts_when_it_has_lasted_for_a_period() {
-        let stamp = |inode| vec![Some((1, inode, 3, 4, 5))];
+        let stamp = |inode| {
+            vec![Some(FileVersion {
+                device: 1,
+                inode,
+                size: 3,
+                modified: [4, 5],
+                changed: [4, 5],
+            })]
+        };
         let mut watched = WatchedFiles::<LiveProfile> {
             owner: Weak::new(),
             read: stamp(1),
