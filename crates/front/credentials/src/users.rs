@@ -31,6 +31,18 @@ pub enum UsersWarning {
         /// The number of such users.
         count: usize,
     },
+    /// Users whose hashes take other work than those of most users, and so than names that no user has: the time of an
+    /// answer tells that they exist.
+    #[error(
+        "line {first}: the hash takes other work than those of most users, so the time of an answer tells that the user \
+         exists; users with such a hash: {count}"
+    )]
+    MixedWork {
+        /// The first line with such a hash.
+        first: usize,
+        /// The number of such users.
+        count: usize,
+    },
     /// No line of the file is a user.
     #[error("the file has no user, so nobody can sign in")]
     NoUsers,
@@ -74,11 +86,9 @@ impl Users {
             users.by_name.insert(name.into(), hash);
             Ok(())
         })?;
-        users.warnings = warnings(&kinds);
-        let most = kinds
-            .into_values()
-            .max_by_key(|kind| (kind.users, kind.first));
-        users.decoy = most.map(|kind| kind.hash);
+        let usual = kinds.values().max_by_key(|kind| (kind.users, kind.first));
+        users.warnings = warnings(&kinds, usual);
+        users.decoy = usual.map(|kind| Arc::clone(&kind.hash));
         Ok(users)
     }
 
@@ -123,6 +133,9 @@ impl UsersWarning {
     pub fn hint(self) -> &'static str {
         match self {
             Self::Apr1 { .. } => "set these passwords anew with `htpasswd -B FILE USER`",
+            Self::MixedWork { .. } => {
+                "set these passwords anew with the kind and cost of the others, or all with `htpasswd -B FILE USER`"
+            }
             Self::NoUsers => "add one with `htpasswd -B FILE USER`",
         }
     }
@@ -156,15 +169,22 @@ struct HashCount {
     hash: Arc<PasswordHash>,
 }
 
-fn warnings(kinds: &HashMap<HashWork, HashCount>) -> Vec<UsersWarning> {
-    if kinds.is_empty() {
+/// The risks of users with hashes of these kinds. `usual` is the kind that most users have; `None`: there are no users.
+fn warnings(kinds: &HashMap<HashWork, HashCount>, usual: Option<&HashCount>) -> Vec<UsersWarning> {
+    let Some(usual) = usual else {
         return vec![UsersWarning::NoUsers];
-    }
+    };
     let apr1 = kinds.get(&HashWork::Apr1).map(|kind| UsersWarning::Apr1 {
         first: kind.first.0,
         count: kind.users,
     });
-    apr1.into_iter().collect()
+    let others = || kinds.values().filter(|kind| kind.first != usual.first);
+    let first = others().map(|kind| kind.first.0).min();
+    let mixed = first.map(|first| UsersWarning::MixedWork {
+        first,
+        count: others().map(|kind| kind.users).sum(),
+    });
+    apr1.into_iter().chain(mixed).collect()
 }
 
 /// The most users of a file.

@@ -57,14 +57,32 @@ fn a_file_without_users_admits_nobody() {
 
 #[test]
 fn weak_hashes_are_counted() {
-    let text = format!("ann:{BCRYPT}\n\nbob:{APR1}\ncat:{APR1}\n");
+    let text = format!("\nbob:{APR1}\ncat:{APR1}\n");
     let users = Users::parse(text.as_bytes()).unwrap();
     assert_eq!(
         users.warnings(),
-        [UsersWarning::Apr1 { first: 3, count: 2 }]
+        [UsersWarning::Apr1 { first: 2, count: 2 }]
     );
-    let text = format!("ann:{BCRYPT}\n");
+    let text = format!("ann:{BCRYPT}\nbob:{BCRYPT}\n");
     assert_eq!(Users::parse(text.as_bytes()).unwrap().warnings(), []);
+}
+
+#[test]
+fn users_whom_the_time_of_an_answer_tells_apart_are_counted() {
+    let costly = BCRYPT.replace("$04$", "$05$");
+    let sha = "$5$rounds=1000$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5";
+    for (hashes, first, count) in [
+        (vec![BCRYPT, &costly], 2, 1),
+        (vec![BCRYPT, &costly, &costly], 1, 1),
+        (vec![BCRYPT, BCRYPT, sha, BCRYPT, &costly, &costly], 3, 3),
+    ] {
+        let lines = (0..)
+            .zip(&hashes)
+            .map(|(number, hash)| format!("user{number}:{hash}\n"));
+        let users = Users::parse(lines.collect::<String>().as_bytes()).unwrap();
+        let expected = UsersWarning::MixedWork { first, count };
+        assert_eq!(users.warnings(), [expected], "{hashes:?}");
+    }
 }
 
 #[test]

@@ -27,7 +27,11 @@ fn users_of_other_programs_sign_in() {
         first: 16,
         count: 3,
     };
-    assert_eq!(users.warnings(), [apr1]);
+    let mixed = UsersWarning::MixedWork {
+        first: 6,
+        count: 13,
+    };
+    assert_eq!(users.warnings(), [apr1, mixed]);
 }
 
 #[test]
