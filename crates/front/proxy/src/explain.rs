@@ -223,7 +223,7 @@ impl Draft {
     ) -> Option<String> {
         let auth = verdict.auth()?;
         let outlook = auth::outlook(verdict, auth, supposed_answer.as_ref());
-        let sentence = auth::sentence(&outlook);
+        let sentence = auth::sentence(&outlook, &verdict.head);
         self.auth = Some(outlook);
         auth::suppose(verdict, auth, supposed_answer);
         Some(sentence)

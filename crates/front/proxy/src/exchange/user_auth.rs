@@ -22,7 +22,7 @@ pub(crate) fn credentials(head: &RequestHead) -> Option<Result<BasicCredentials,
     BasicCredentials::parse(value).transpose()
 }
 
-/// The user that a request says it is from.
+/// The user that a request says it is from; `None`: it has no credentials, or they cannot be read.
 pub(crate) fn claimed_user(head: &RequestHead) -> Option<String> {
     let credentials = credentials(head)?.ok()?;
     Some(credentials.user().to_owned())
@@ -52,15 +52,18 @@ pub(crate) fn refuse_password(users: &UsersAuth) -> AuthOutcome {
     ask_for_password(users, "auth-password")
 }
 
-/// The outcome for a request of which it is supposed whether its password is right.
+/// The outcome for a request of which it is supposed whether its password is right. Credentials that cannot be read are
+/// wrong in any case.
 pub(crate) fn suppose(
     verdict: &Verdict<'_>,
     auth: &SiteAuth,
     users: &LiveUsers,
     is_right: bool,
 ) -> AuthOutcome {
-    let Some(user) = claimed_user(&verdict.head) else {
-        return deny(&users.config);
+    let user = match credentials(&verdict.head) {
+        None => return deny(&users.config),
+        Some(Err(_)) => return refuse_password(&users.config),
+        Some(Ok(credentials)) => credentials.user().to_owned(),
     };
     // For a configuration that is not in force, no files were read.
     let may_pass = users.current().is_none_or(|read| read.permits(&user));

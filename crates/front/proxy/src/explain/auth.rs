@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use catamaran_admin_api::AuthOutlook;
-use catamaran_message::{FieldName, Fields, ResponseHead};
+use catamaran_message::{FieldName, Fields, RequestHead, ResponseHead};
 use http::StatusCode;
 
 use super::text;
@@ -46,8 +46,8 @@ pub(super) fn outlook(
     }
 }
 
-/// An outlook as a sentence.
-pub(super) fn sentence(outlook: &AuthOutlook) -> String {
+/// An outlook as a sentence. `head` is the request's.
+pub(super) fn sentence(outlook: &AuthOutlook, head: &RequestHead) -> String {
     let AuthOutlook {
         name,
         upstream,
@@ -61,7 +61,11 @@ pub(super) fn sentence(outlook: &AuthOutlook) -> String {
         ),
         (Some(file), Some(user)) => (format!("the password of {user}, in {file}"), "it is right"),
         (Some(_), None) => {
-            return format!("sign-on {name} is asked first: the request has no user and password");
+            let why = match user_auth::credentials(head) {
+                Some(Err(fault)) => format!("{fault}, which counts as a wrong password"),
+                Some(Ok(_)) | None => "the request has no user and password".to_owned(),
+            };
+            return format!("sign-on {name} is asked first: {why}");
         }
     };
     let sentence = format!("sign-on {name} is asked first: {asked}");
