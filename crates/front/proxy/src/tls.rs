@@ -63,14 +63,23 @@ impl Current {
         }
     }
 
-    /// The same in place of `before`.
+    /// The same in place of `before`, whose issued certificates stay in use for the names that would have none: their
+    /// files cannot be read, say.
     fn in_place_of(&self, before: &Self) -> Self {
-        let served = before.profile.certificates();
-        let next = self.profile.certificates();
+        let served = &before.profile;
+        let own = self.profile.issued().clone();
+        let issued = own.or_served(served.issued(), SystemTime::now());
+        let profile = self.profile.with_issued(&issued);
+        let replaced = changes::replaced_by_each(
+            profile.certificates(),
+            served.certificates(),
+            &before.replaced,
+            self.read,
+        );
         Self {
-            profile: Arc::clone(&self.profile),
+            profile: Arc::new(profile),
             read: self.read,
-            replaced: changes::replaced_by_each(next, served, &before.replaced, self.read),
+            replaced,
         }
     }
 }
@@ -82,6 +91,14 @@ pub(crate) struct Renewal {
     pub(crate) changes: CertificateChanges,
     /// Warnings about the new files.
     pub(crate) warnings: Vec<Fault>,
+}
+
+/// The outcome of reading a profile's issued certificates again.
+#[derive(Debug)]
+pub(crate) struct Reissue {
+    pub(crate) renewal: Renewal,
+    /// How many of them cannot be read now. What was served of these names stays in use.
+    pub(crate) unread: usize,
 }
 
 /// All TLS profiles, by name.
@@ -284,12 +301,11 @@ fn build(
     let mut files = read(config)?;
     let key_log = key_log.map(Arc::clone);
     let now = SystemTime::now();
-    let mut warnings = Vec::new();
-    if let Some(config) = &config.acme {
-        files.issued = acme::issued(config, now, &mut warnings);
-    }
+    let contents = config.acme.as_ref().map(|config| acme::issued(config, now));
+    let contents = contents.unwrap_or_default();
+    files.issued = contents.issued;
     let mut built = Profile::build(&config.settings, &files, keys, key_log, now)?;
-    built.warnings.extend(warnings);
+    built.warnings.extend(contents.warnings);
     Ok(built)
 }
 
@@ -388,15 +404,19 @@ impl LiveProfile {
 
     /// Reads the issued certificates again, and replaces them alone: files with faults do not keep a certificate back
     /// that was issued.
-    pub(crate) fn reissue(&self) -> Renewal {
+    pub(crate) fn reissue(&self) -> Reissue {
         let _replacing = lock(&self.replacing);
-        let mut warnings = Vec::new();
         let config = self.config.acme.as_ref();
-        let issued = config.map(|config| acme::issued(config, SystemTime::now(), &mut warnings));
-        let next = self.current().with_issued(&issued.unwrap_or_default());
-        Renewal {
+        let contents = config.map(|config| acme::issued(config, SystemTime::now()));
+        let contents = contents.unwrap_or_default();
+        let next = self.current().with_issued(&contents.issued);
+        let renewal = Renewal {
             changes: self.replace(next),
-            warnings,
+            warnings: contents.warnings,
+        };
+        Reissue {
+            renewal,
+            unread: contents.unread,
         }
     }
 

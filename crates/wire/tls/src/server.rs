@@ -112,6 +112,22 @@ impl IssuedCertificates {
     fn are_none(&self) -> bool {
         self.identities.is_empty() && self.awaited.is_empty()
     }
+
+    /// These certificates, and for each awaited name the one of `served` that has not ended at `now`, if there is one.
+    #[must_use]
+    pub fn or_served(mut self, served: &Self, now: SystemTime) -> Self {
+        for identity in &served.identities {
+            let names = &identity.facts.names;
+            let awaited = self.awaited.len();
+            if identity.facts.not_after > now {
+                self.awaited.retain(|name| !names.contains(name));
+            }
+            if self.awaited.len() < awaited {
+                self.identities.push(identity.clone());
+            }
+        }
+        self
+    }
 }
 
 /// The files of a profile, and the certificates that it has besides.
@@ -140,6 +156,7 @@ pub struct Profile {
     certificates: Vec<CertificateFacts>,
     /// How many certificates come from files.
     of_files: usize,
+    issued: IssuedCertificates,
     client_certificate: ClientCertificate,
     client_certificate_chain: bool,
 }
@@ -223,6 +240,7 @@ impl Profile {
             names_of_files,
             certificates: all.map(|identity| identity.facts.clone()).collect(),
             of_files,
+            issued: files.issued.clone(),
             client_certificate: settings.client_certificate,
             client_certificate_chain: settings.client_certificate_chain,
         };
@@ -246,9 +264,16 @@ impl Profile {
             names_of_files: self.names_of_files.clone(),
             certificates,
             of_files: self.of_files,
+            issued: issued.clone(),
             client_certificate: self.client_certificate,
             client_certificate_chain: self.client_certificate_chain,
         }
+    }
+
+    /// The certificates that were issued to this program, and the names that await one.
+    #[must_use]
+    pub fn issued(&self) -> &IssuedCertificates {
+        &self.issued
     }
 
     /// The rustls configuration for connections with these protocols.

@@ -4,21 +4,23 @@
 //! its own: no worker waits for an authority. A certificate that was issued is put in force as a changed file is.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 use std::{io, thread};
 
-use catamaran_tls::Identity;
+use catamaran_tls::{Identity, RenewalId};
 use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
 
 use crate::date::{show_moment, unix_seconds};
+use crate::listener::drain::Drain;
 use crate::tls::acme::IssuedName;
 use crate::tls::acme::order::{Attempt, AttemptFault};
 use crate::tls::acme::schedule::{NameState, NextStep, Validity};
-use crate::tls::acme::store::{Store, StoreLock};
-use crate::tls::{LiveProfile, Profiles};
+use crate::tls::acme::store::{Store, StoreLock, StoredFault};
+use crate::tls::{LiveProfile, Profiles, Reissue};
 use crate::worker::FrontState;
 
 /// Starts the thread, which ends when the front drains: then another process may order.
@@ -42,9 +44,17 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
             if shared.drain.has_begun() {
                 return;
             }
-            issuer.tend_all(&shared);
+            let pause = match catch_unwind(AssertUnwindSafe(|| issuer.tend_all(&shared))) {
+                Ok(()) => PERIOD,
+                Err(_panic) => {
+                    tracing::error!(
+                        "the thread that orders certificates panicked; it goes on in a minute"
+                    );
+                    FAULT_PAUSE
+                }
+            };
             drop(shared);
-            thread::park_timeout(PERIOD);
+            thread::park_timeout(pause);
         }
     };
     thread::Builder::new().name("acme".to_owned()).spawn(run)?;
@@ -66,18 +76,22 @@ struct Issuer {
 enum HeldLock {
     /// This process orders.
     Held { _lock: StoreLock },
-    /// Another process has it, or it cannot be had. It is tried again at this time.
-    Missed { next_try: Instant },
+    /// Another process has it. It is tried again at this time.
+    Elsewhere { next_try: Instant },
+    /// The directory cannot be used. It is tried again at this time.
+    Unusable { next_try: Instant, problem: String },
 }
 
 /// A profile, and what is stored of its names.
 struct TendedProfile {
     live: Weak<LiveProfile>,
+    /// The names whose files were read. Nothing is ordered for another one.
     names: BTreeMap<String, TendedName>,
+    /// When files are read that could not be read yet; `None`: there are none.
+    next_read: Option<Instant>,
 }
 
 /// A name, as it was read when this process began to order for it: no other process changes it meanwhile.
-#[derive(Default)]
 struct TendedName {
     state: NameState,
     certificate: Option<Identity>,
@@ -96,11 +110,16 @@ impl Issuer {
             if !self.may_order(shared, profile, live, &store) {
                 continue;
             }
+            self.read_missing(shared, profile, live, &store);
             for name in &config.names {
                 if shared.drain.has_begun() {
                     return;
                 }
-                self.tend(shared, live, profile, name);
+                // A panic on what an authority answers keeps no other name back.
+                let tend = AssertUnwindSafe(|| self.tend(shared, live, profile, name));
+                if catch_unwind(tend).is_err() {
+                    self.note_panic(shared, &issued_name(profile, name));
+                }
             }
         }
     }
@@ -119,7 +138,7 @@ impl Issuer {
         shared.issuance.retain(names);
     }
 
-    /// Whether this process orders for a profile. If it begins to, it reads what is stored.
+    /// Whether this process orders for a profile.
     fn may_order(
         &mut self,
         shared: &FrontState,
@@ -136,15 +155,12 @@ impl Issuer {
             .get(profile)
             .is_some_and(|it| std::ptr::eq(it.live.as_ptr(), Arc::as_ptr(live)));
         if holds && !is_known {
-            let names = config.names.iter();
-            let read = names.map(|name| (name.clone(), TendedName::read(store, name)));
             let tended = TendedProfile {
                 live: Arc::downgrade(live),
-                names: read.collect(),
+                names: BTreeMap::new(),
+                next_read: Some(Instant::now()),
             };
             self.tended.insert(profile.to_owned(), tended);
-            // Another process may have ordered certificates since this one read them.
-            put_in_force(shared, profile, live);
         }
         if holds {
             self.followed.remove(profile);
@@ -153,6 +169,57 @@ impl Issuer {
             self.follow(shared, profile, live);
         }
         holds
+    }
+
+    /// Reads what is stored of the names of which it could not be read yet. One that cannot be read now is not taken
+    /// for a name without a certificate: nothing is ordered for it.
+    fn read_missing(
+        &mut self,
+        shared: &FrontState,
+        profile: &str,
+        live: &LiveProfile,
+        store: &Store,
+    ) {
+        let Some(tended) = self.tended.get_mut(profile) else {
+            return;
+        };
+        if tended.next_read.is_none_or(|next| Instant::now() < next) {
+            return;
+        }
+        let mut is_complete = true;
+        for name in live.config.acme.iter().flat_map(|acme| &acme.names) {
+            if tended.names.contains_key(name) {
+                continue;
+            }
+            match TendedName::read(store, name) {
+                Ok(read) => {
+                    tended.names.insert(name.clone(), read);
+                }
+                Err(error) => {
+                    is_complete = false;
+                    tracing::error!(profile, name, %error, "what is stored of a name cannot be read; it is read again in a minute");
+                    note_unready(shared, &issued_name(profile, name), &error.to_string());
+                }
+            }
+        }
+        // Another process may have ordered certificates since this one read them.
+        let are_served = put_in_force(shared, profile, live);
+        let is_over = is_complete && are_served;
+        tended.next_read = (!is_over).then(|| Instant::now() + FAULT_PAUSE);
+    }
+
+    /// Notes that an attempt for a name panicked. What is stored of it is read again after a pause: an attempt that
+    /// began is there as one that failed.
+    fn note_panic(&mut self, shared: &FrontState, label: &IssuedName) {
+        let IssuedName { profile, name } = label;
+        let problem = "the front panicked on what the authority answered";
+        tracing::error!(profile, name, "{problem}; it goes on in a minute");
+        note_unready(shared, label, problem);
+        shared.issuance.note(label, |figures| figures.failed += 1);
+        if let Some(tended) = self.tended.get_mut(profile) {
+            tended.names.remove(name);
+            tended.next_read = Some(Instant::now() + FAULT_PAUSE);
+        }
     }
 
     /// Serves the certificates that another process orders.
@@ -164,12 +231,20 @@ impl Issuer {
         let next_look = Instant::now() + LOCK_PAUSE;
         self.followed.insert(profile.to_owned(), next_look);
         put_in_force(shared, profile, live);
-        for name in live.config.acme.iter().flat_map(|acme| &acme.names) {
-            shared
-                .issuance
-                .note(&issued_name(profile, name), |figures| {
-                    figures.is_followed = true;
-                });
+        let Some(config) = &live.config.acme else {
+            return;
+        };
+        for name in &config.names {
+            let label = issued_name(profile, name);
+            match self.locks.get(&config.state_dir) {
+                Some(HeldLock::Unusable { problem, .. }) => note_unready(shared, &label, problem),
+                Some(HeldLock::Held { .. } | HeldLock::Elsewhere { .. }) | None => {
+                    shared.issuance.note(&label, |figures| {
+                        figures.is_followed = true;
+                        figures.problem = None;
+                    });
+                }
+            }
         }
     }
 
@@ -177,8 +252,12 @@ impl Issuer {
     fn holds(&mut self, state_dir: &Path, profile: &str, store: &Store) -> bool {
         match self.locks.get(state_dir) {
             Some(HeldLock::Held { .. }) => return true,
-            Some(HeldLock::Missed { next_try }) if Instant::now() < *next_try => return false,
-            Some(HeldLock::Missed { .. }) | None => {}
+            Some(HeldLock::Elsewhere { next_try } | HeldLock::Unusable { next_try, .. })
+                if Instant::now() < *next_try =>
+            {
+                return false;
+            }
+            Some(HeldLock::Elsewhere { .. } | HeldLock::Unusable { .. }) | None => {}
         }
         let lock = store.open().and_then(|narrowed| {
             for path in narrowed {
@@ -187,29 +266,36 @@ impl Issuer {
             }
             store.lock()
         });
-        let missed = |after| HeldLock::Missed {
-            next_try: Instant::now() + after,
-        };
-        let (holds, held) = match lock {
-            Ok(Some(lock)) => (true, HeldLock::Held { _lock: lock }),
-            Ok(None) => (false, missed(LOCK_PAUSE)),
+        let held = match lock {
+            Ok(Some(lock)) => HeldLock::Held { _lock: lock },
+            Ok(None) => HeldLock::Elsewhere {
+                next_try: Instant::now() + LOCK_PAUSE,
+            },
             Err(error) => {
                 tracing::error!(profile, %error, "no certificate can be ordered, as `state_dir` cannot be used");
-                (false, missed(FAULT_PAUSE))
+                HeldLock::Unusable {
+                    next_try: Instant::now() + FAULT_PAUSE,
+                    problem: format!("`state_dir` cannot be used: {error}"),
+                }
             }
         };
+        let holds = matches!(held, HeldLock::Held { .. });
         self.locks.insert(state_dir.to_owned(), held);
         holds
     }
 
     /// Takes the step that is due for a name, if one is.
     fn tend(&mut self, shared: &FrontState, live: &LiveProfile, profile: &str, name: &str) {
-        let (Some(config), Some(tended)) = (
-            &live.config.acme,
-            self.tended
-                .get_mut(profile)
-                .and_then(|it| it.names.get_mut(name)),
-        ) else {
+        let (
+            Some(config),
+            Some(TendedProfile {
+                names, next_read, ..
+            }),
+        ) = (&live.config.acme, self.tended.get_mut(profile))
+        else {
+            return;
+        };
+        let Some(tended) = names.get_mut(name) else {
             return;
         };
         let now = unix_seconds(SystemTime::now());
@@ -218,21 +304,23 @@ impl Issuer {
         let step = tended.state.next_step(tended.validity(), now);
         match step {
             NextStep::Order => {
-                let issued = self.runtime.block_on(order(&attempt, tended));
+                let end = self
+                    .runtime
+                    .block_on(order(&attempt, tended, &shared.drain));
                 let label = issued_name(profile, name);
-                shared.issuance.note(&label, |figures| {
-                    if issued {
-                        figures.issued += 1;
-                    } else {
-                        figures.failed += 1;
-                    }
+                shared.issuance.note(&label, |figures| match end {
+                    AttemptEnd::Issued => figures.issued += 1,
+                    AttemptEnd::Failed => figures.failed += 1,
+                    AttemptEnd::Interrupted => {}
                 });
-                if issued {
-                    tended.certificate = stored_certificate(&store, name);
-                    put_in_force(shared, profile, live);
+                if end == AttemptEnd::Issued && !put_in_force(shared, profile, live) {
+                    *next_read = Some(Instant::now() + FAULT_PAUSE);
                 }
             }
-            NextStep::AskWindow => self.runtime.block_on(ask_window(&attempt, tended)),
+            NextStep::AskWindow => {
+                let asked = ask_window(&attempt, tended, &shared.drain);
+                self.runtime.block_on(asked);
+            }
             NextStep::Wait(_) => {}
         }
         if step_changes(step) {
@@ -250,35 +338,65 @@ impl Issuer {
     }
 }
 
-/// Makes one attempt, and says whether it led to a certificate.
-async fn order(attempt: &Attempt<'_>, tended: &mut TendedName) -> bool {
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AttemptEnd {
+    /// With a certificate, which is stored.
+    Issued,
+    Failed,
+    /// The front drains: the process that orders next goes on with the order.
+    Interrupted,
+}
+
+/// Makes one attempt, which ends when the front drains.
+async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) -> AttemptEnd {
     let now = unix_seconds(SystemTime::now());
     tended.state.begin(now, fastrand::f64());
     // If this cannot be stored, a process that is killed would try again at once: so it is not tried at all.
     if !keep(attempt, &tended.state) {
-        return false;
+        return AttemptEnd::Failed;
     }
     let number = tended.state.failures;
     let replaces = tended.certificate.as_ref().and_then(Identity::renewal_id);
-    let mut result = attempt.run(&mut tended.state, replaces.clone()).await;
+    let result = tokio::select! {
+        biased;
+        _ = drain.begun() => None,
+        result = run(attempt, &mut tended.state, replaces) => Some(result),
+    };
+    let now = unix_seconds(SystemTime::now());
+    match result {
+        None => {
+            tended.state.interrupt(now);
+            AttemptEnd::Interrupted
+        }
+        Some(Ok(certificate)) => {
+            tended.state.succeed(now, validity(&certificate));
+            tended.certificate = Some(certificate);
+            AttemptEnd::Issued
+        }
+        Some(Err(fault)) => {
+            note_fault(attempt, &mut tended.state, &fault);
+            say_fault(attempt, &tended.state, &fault, number);
+            AttemptEnd::Failed
+        }
+    }
+}
+
+/// Gets a certificate, and begins again if the authority refuses nonces.
+async fn run(
+    attempt: &Attempt<'_>,
+    state: &mut NameState,
+    replaces: Option<RenewalId>,
+) -> Result<Identity, AttemptFault> {
+    let mut result = attempt.run(state, replaces.clone()).await;
     // An attempt goes on with what the one before has reached.
     for _ in 0..NONCES_MAX {
         if !result.as_ref().is_err_and(AttemptFault::is_of_nonce) {
             break;
         }
-        result = attempt.run(&mut tended.state, replaces.clone()).await;
+        result = attempt.run(state, replaces.clone()).await;
     }
-    match result {
-        Ok(()) => {
-            tended.state.succeed();
-            true
-        }
-        Err(fault) => {
-            note_fault(attempt, &mut tended.state, &fault);
-            say_fault(attempt, &tended.state, &fault, number);
-            false
-        }
-    }
+    result
 }
 
 fn note_fault(attempt: &Attempt<'_>, state: &mut NameState, fault: &AttemptFault) {
@@ -288,11 +406,13 @@ fn note_fault(attempt: &Attempt<'_>, state: &mut NameState, fault: &AttemptFault
     };
     let now = unix_seconds(SystemTime::now());
     state.fail(now, problem, fault.retry_after);
-    if fault.is_of_unknown_account() {
+    if fault.ends_order(state.failures) {
         state.order = None;
-        if let Err(error) = attempt.store.forget_account() {
-            tracing::error!(profile = attempt.profile, %error, "the account cannot be forgotten");
-        }
+    }
+    if fault.is_of_unknown_account()
+        && let Err(error) = attempt.store.forget_account()
+    {
+        tracing::error!(profile = attempt.profile, %error, "the account cannot be forgotten");
     }
 }
 
@@ -311,11 +431,19 @@ fn say_fault(attempt: &Attempt<'_>, state: &NameState, fault: &AttemptFault, num
     );
 }
 
-async fn ask_window(attempt: &Attempt<'_>, tended: &mut TendedName) {
+/// Asks when the certificate is to be renewed, unless the front drains.
+async fn ask_window(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) {
     let id = tended.certificate.as_ref().and_then(Identity::renewal_id);
-    let answer = match id {
-        Some(id) => attempt.window(id).await,
-        None => None,
+    let asked = async {
+        match id {
+            Some(id) => attempt.window(id).await,
+            None => None,
+        }
+    };
+    let answer = tokio::select! {
+        biased;
+        _ = drain.begun() => return,
+        answer = asked => answer,
     };
     let now = unix_seconds(SystemTime::now());
     let (window, holds) = answer.unzip();
@@ -342,17 +470,27 @@ fn keep(attempt: &Attempt<'_>, state: &NameState) -> bool {
     kept.is_ok()
 }
 
-/// Serves the certificates that are stored now.
-fn put_in_force(shared: &FrontState, profile: &str, live: &LiveProfile) {
-    let renewal = live.reissue();
+/// Serves the certificates that are stored now; `false`: some cannot be read.
+fn put_in_force(shared: &FrontState, profile: &str, live: &LiveProfile) -> bool {
+    let Reissue { renewal, unread } = live.reissue();
     for warning in renewal.warnings {
         tracing::error!(profile, "{}; {}", warning.message, warning.hint);
     }
-    if renewal.changes.added.is_empty() {
-        return;
+    if !renewal.changes.added.is_empty() {
+        shared.counters.certificates_renewed(true);
+        tracing::info!(profile, "certificates were replaced; {}", renewal.changes);
     }
-    shared.counters.certificates_renewed(true);
-    tracing::info!(profile, "certificates were replaced; {}", renewal.changes);
+    unread == 0
+}
+
+/// Notes why nothing is done for a name before the end of a pause after a fault of this machine.
+fn note_unready(shared: &FrontState, label: &IssuedName, problem: &str) {
+    let next = unix_seconds(SystemTime::now()) + FAULT_PAUSE.as_secs();
+    shared.issuance.note(label, |figures| {
+        figures.problem = Some(problem.to_owned());
+        figures.next_attempt = next;
+        figures.is_followed = false;
+    });
 }
 
 fn issued_name(profile: &str, name: &str) -> IssuedName {
@@ -362,29 +500,31 @@ fn issued_name(profile: &str, name: &str) -> IssuedName {
     }
 }
 
-/// The stored certificate of a name; `None`: there is none that can be used.
-fn stored_certificate(store: &Store, name: &str) -> Option<Identity> {
-    store.identity(name, SystemTime::now()).ok().flatten()
+fn validity(certificate: &Identity) -> Validity {
+    Validity {
+        not_before: unix_seconds(certificate.facts.not_before),
+        not_after: unix_seconds(certificate.facts.not_after),
+    }
 }
 
 impl TendedName {
-    fn read(store: &Store, name: &str) -> Self {
-        let state = store.state(name).unwrap_or_else(|error| {
-            tracing::error!(name, %error, "what is stored of a name cannot be read");
-            NameState::default()
-        });
-        Self {
-            state,
-            certificate: stored_certificate(store, name),
-        }
+    /// Reads what is stored of a name.
+    ///
+    /// # Errors
+    /// A file cannot be read now: it may well be there.
+    fn read(store: &Store, name: &str) -> io::Result<Self> {
+        let state = store.state(name)?;
+        let certificate = match store.identity(name, SystemTime::now()) {
+            Ok(certificate) => certificate,
+            Err(StoredFault::Unread(error)) => return Err(error),
+            // Another one is ordered.
+            Err(StoredFault::Unusable(_)) => None,
+        };
+        Ok(Self { state, certificate })
     }
 
     fn validity(&self) -> Option<Validity> {
-        let facts = &self.certificate.as_ref()?.facts;
-        Some(Validity {
-            not_before: unix_seconds(facts.not_before),
-            not_after: unix_seconds(facts.not_after),
-        })
+        self.certificate.as_ref().map(validity)
     }
 
     /// When the next attempt begins, in seconds of the Unix epoch.
@@ -407,3 +547,41 @@ const LOCK_PAUSE: Duration = Duration::from_secs(5);
 
 /// The pause after a directory could not be used.
 const FAULT_PAUSE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use catamaran_testkit::tls::Pair;
+
+    use super::*;
+    use crate::tls::acme::test_config;
+
+    #[test]
+    fn a_name_whose_files_cannot_be_read_is_not_one_without_a_certificate() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(&test_config(folder.path()));
+        store.open().unwrap();
+        let none = TendedName::read(&store, "a.test").unwrap();
+        assert!(none.certificate.is_none() && none.state == NameState::default());
+
+        let pair = Pair::self_signed(&["a.test"]);
+        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        let stored = TendedName::read(&store, "a.test").unwrap();
+        let identity = stored.certificate.expect("what was installed");
+        // A directory in place of a file: even root cannot read it.
+        for file in ["chain.pem", "key.pem"] {
+            let path = identity.facts.chain_file.with_file_name(file);
+            let text = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+            assert!(TendedName::read(&store, "a.test").is_err(), "{file}");
+            fs::remove_dir(&path).unwrap();
+            fs::write(&path, text).unwrap();
+        }
+        // What can be read and is of no use is ordered anew.
+        fs::write(&identity.facts.chain_file, "no certificate").unwrap();
+        let broken = TendedName::read(&store, "a.test").unwrap();
+        assert!(broken.certificate.is_none());
+    }
+}

@@ -12,36 +12,54 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use catamaran_tls::{IssuedCertificates, Part};
-use store::Store;
+use store::{Store, StoredFault};
 
 use super::Fault;
 use crate::config::AcmeConfig;
 use crate::lock::lock;
 
-/// The certificates that are stored for the names of a profile, and the names that have none. Each stored one that
-/// cannot be used is a warning.
-pub(super) fn issued(
-    config: &AcmeConfig,
-    now: SystemTime,
-    warnings: &mut Vec<Fault>,
-) -> IssuedCertificates {
+/// What is stored for the names of a profile.
+#[derive(Debug, Default)]
+pub(super) struct StoreContents {
+    /// The certificates, and the names for which none can be used.
+    pub(super) issued: IssuedCertificates,
+    /// A warning for each stored certificate that cannot be used.
+    pub(super) warnings: Vec<Fault>,
+    /// How many of them cannot be read now, and may be good.
+    pub(super) unread: usize,
+}
+
+/// Reads what is stored for the names of a profile.
+pub(super) fn issued(config: &AcmeConfig, now: SystemTime) -> StoreContents {
     let store = Store::new(config);
-    let mut issued = IssuedCertificates::default();
+    let mut contents = StoreContents::default();
     for name in &config.names {
-        match store.identity(name, now) {
-            Ok(Some(identity)) => issued.identities.push(identity),
-            Ok(None) => issued.awaited.push(name.clone()),
-            Err(reason) => {
-                issued.awaited.push(name.clone());
-                warnings.push(Fault {
-                    part: Part::Profile,
-                    message: format!("the stored certificate of {name} cannot be used: {reason}"),
-                    hint: "the front orders another one".to_owned(),
-                });
+        let fault = match store.identity(name, now) {
+            Ok(Some(identity)) => {
+                contents.issued.identities.push(identity);
+                continue;
             }
-        }
+            Ok(None) => None,
+            Err(fault) => Some(fault),
+        };
+        contents.issued.awaited.push(name.clone());
+        let Some(fault) = fault else {
+            continue;
+        };
+        let hint = match fault {
+            StoredFault::Unread(_) => {
+                contents.unread += 1;
+                "the front reads it again in a minute; a certificate that is served stays in use"
+            }
+            StoredFault::Unusable(_) => "the front orders another one",
+        };
+        contents.warnings.push(Fault {
+            part: Part::Profile,
+            message: format!("the stored certificate of {name} cannot be used: {fault}"),
+            hint: hint.to_owned(),
+        });
     }
-    issued
+    contents
 }
 
 /// What administrators see of the names that get certificates by ACME.
@@ -90,5 +108,85 @@ impl IssuanceFigures {
             .iter()
             .map(|(name, it)| (name.clone(), it.clone()))
             .collect()
+    }
+}
+
+/// Settings of one name, `a.test`.
+#[cfg(test)]
+pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
+    AcmeConfig {
+        names: vec!["a.test".to_owned()],
+        directory: crate::config::LETS_ENCRYPT.to_owned(),
+        contact: Vec::new(),
+        state_dir: state_dir.to_owned(),
+        key_type: crate::config::IssuedKeyType::P256,
+        profile: None,
+        roots: catamaran_tls::Roots::none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use catamaran_testkit::tls::Pair;
+
+    use super::*;
+    use crate::config::TlsConfig;
+    use crate::tls::{Profiles, in_place_of, profiles};
+
+    #[test]
+    fn a_certificate_is_served_on_while_its_files_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let acme = test_config(folder.path());
+        let store = Store::new(&acme);
+        store.open().unwrap();
+        let pair = Pair::self_signed(&["a.test"]);
+        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        let config = TlsConfig {
+            acme: Some(acme),
+            ..TlsConfig::new("www", Vec::new())
+        };
+        let built = || profiles(std::slice::from_ref(&config), &[], |_| None, None).unwrap();
+        let served = built();
+        let digests = |profiles: &Profiles| {
+            let current = profiles["www"].current();
+            let digests = current.certificates().iter().map(|it| it.sha256.clone());
+            (
+                digests.collect::<Vec<_>>(),
+                current.issued().awaited.clone(),
+            )
+        };
+        let before = digests(&served);
+        assert!(before.0.len() == 1 && before.1.is_empty(), "{before:?}");
+
+        let key = store
+            .identity("a.test", SystemTime::now())
+            .unwrap()
+            .expect("what was installed")
+            .facts
+            .key_file;
+        let elsewhere = folder.path().join("key.pem");
+        fs::rename(&key, &elsewhere).unwrap();
+        // Without the file, and with one that even root cannot read.
+        for unread in [0, 1] {
+            if unread == 1 {
+                fs::create_dir(&key).unwrap();
+            }
+            let reissue = served["www"].reissue();
+            assert_eq!(reissue.unread, unread);
+            assert_eq!(reissue.renewal.warnings.len(), 1);
+            assert_eq!(digests(&served), before, "issued anew");
+            served["www"].renew().unwrap();
+            assert_eq!(digests(&served), before, "changed files");
+            let next = built();
+            assert_eq!(digests(&next).1, ["a.test"], "a start has none");
+            let reloaded = in_place_of(&served, next).unwrap();
+            assert_eq!(digests(&reloaded), before, "a reload");
+        }
+        fs::remove_dir(&key).unwrap();
+        fs::rename(&elsewhere, &key).unwrap();
+        assert_eq!(served["www"].reissue().unread, 0);
+        assert_eq!(digests(&served), before);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use catamaran_testkit::tls::{Authority, End, Pair, build, file, files, profile, settings, trust};
@@ -283,6 +283,36 @@ fn a_client_is_told_that_its_name_is_unknown() {
 fn issued(pair: &Pair) -> Identity {
     let (chain, key) = (file("chain.pem", &*pair.chain), file("key.pem", &*pair.key));
     Identity::issued(&chain, &key, SystemTime::now()).expect("a good certificate")
+}
+
+#[test]
+fn a_certificate_that_is_served_stays_for_an_awaited_name_until_it_ends() {
+    let ca = authority("ca");
+    let identity = issued(&plain(&ca, &["a.test"]));
+    let not_after = identity.facts.not_after;
+    let served = IssuedCertificates {
+        identities: vec![identity],
+        awaited: Vec::new(),
+    };
+    let next = |awaited: &[&str]| IssuedCertificates {
+        identities: Vec::new(),
+        awaited: awaited.iter().map(ToString::to_string).collect(),
+    };
+    let shown = |issued: IssuedCertificates| (issued.identities.len(), issued.awaited.join(" "));
+    let before = not_after - Duration::from_secs(1);
+    let both = next(&["a.test", "b.test"]);
+    let kept = both.clone().or_served(&served, before);
+    assert_eq!(shown(kept), (1, "b.test".to_owned()));
+    let ended = both.or_served(&served, not_after);
+    assert_eq!(shown(ended), (0, "a.test b.test".to_owned()));
+    let removed = next(&["b.test"]).or_served(&served, before);
+    assert_eq!(
+        shown(removed),
+        (0, "b.test".to_owned()),
+        "a name that is not configured any more"
+    );
+    let renewed = served.clone().or_served(&served, before);
+    assert_eq!(shown(renewed), (1, String::new()), "it was read");
 }
 
 #[test]

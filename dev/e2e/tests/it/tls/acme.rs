@@ -72,11 +72,18 @@ impl Site {
         }
     }
 
-    /// The folder with the certificates of this authority.
+    /// The folder with the certificates of this authority: its host, with a digest of its directory's URL.
     fn folder(&self) -> PathBuf {
         let url = self.pebble.directory_url();
         let host = url.trim_start_matches("https://").trim_end_matches("/dir");
-        self.state.path().join("acme").join(host.replace(':', "_"))
+        let prefix = format!("{}-", host.replace(':', "_"));
+        let entries = fs::read_dir(self.state.path().join("acme")).unwrap();
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        let is_of_authority = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(&prefix)
+        };
+        paths.find(is_of_authority).expect("a folder")
     }
 
     /// The status of a request in clear text where the authority asks.
@@ -134,7 +141,7 @@ impl Site {
 
 #[test]
 fn a_name_gets_its_certificate_which_a_restart_keeps() {
-    let site = site(
+    let mut site = site(
         "[\"a.test\", \"b.test\"]",
         &[("PEBBLE_WFE_NONCEREJECT", "20")],
     );
@@ -171,6 +178,22 @@ fn a_name_gets_its_certificate_which_a_restart_keeps() {
     for token in ["nobody", "..", ""] {
         assert_eq!(site.challenge(token), 404, "{token:?}");
     }
+
+    // A certificate whose files are away, or cannot be read, is served on by a reload.
+    let key_file = site.folder().join("a.test/current/key.pem");
+    let key_elsewhere = site.state.path().join("key.pem");
+    fs::rename(&key_file, &key_elsewhere).unwrap();
+    fs::create_dir(&key_file).unwrap();
+    site.front.process().signal(Signal::Hangup).unwrap();
+    site.front.wait_for_log("reloaded; ").unwrap();
+    assert_eq!(site.status("a.test"), "200");
+    site.front
+        .wait_for_log("what is stored of a name cannot be read")
+        .unwrap();
+    assert_eq!(site.status("a.test"), "200");
+    assert_eq!(site.front.metric(attempts).unwrap(), [1.0, 0.0, 1.0, 0.0]);
+    fs::remove_dir(&key_file).unwrap();
+    fs::rename(&key_elsewhere, &key_file).unwrap();
 
     // What is stored serves at once, and nothing is ordered again.
     let chain_file = site.folder().join("a.test/current/chain.pem");

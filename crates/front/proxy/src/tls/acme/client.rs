@@ -1,5 +1,6 @@
 //! HTTPS to the authority for `instant-acme`: each request on a connection of its own, which blocks the thread of
-//! orders. Every wait has a deadline, and what is read of an answer a limit.
+//! orders. Every wait has a deadline, all requests of an attempt have one together, and what is read of an answer has a
+//! limit.
 
 use std::future::Future;
 use std::io;
@@ -16,6 +17,7 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use tokio::time::Instant;
 
 use crate::lock::lock;
 
@@ -27,21 +29,43 @@ pub(super) struct AuthorityClient(Arc<ClientState>);
 struct ClientState {
     /// The authorities that may issue the certificate of the directory's server.
     roots: Roots,
+    /// When the attempt ends, whatever it waits for.
+    deadline: Instant,
+    answers: Mutex<AnswerRecord>,
+}
+
+/// What is kept of the authority's answers.
+#[derive(Clone, Copy, Debug, Default)]
+struct AnswerRecord {
+    /// The status of the last answer; `None`: there was none to the last request.
+    status: Option<StatusCode>,
     /// The seconds that the last answer with 429 or 503 asked to wait.
-    asked_to_wait: Mutex<Option<u64>>,
+    asked_to_wait: Option<u64>,
 }
 
 impl AuthorityClient {
+    /// A client for an attempt that begins now.
     pub(super) fn new(roots: Roots) -> Self {
+        Self::until(roots, Instant::now() + ATTEMPT_MAX)
+    }
+
+    fn until(roots: Roots, deadline: Instant) -> Self {
         Self(Arc::new(ClientState {
             roots,
-            asked_to_wait: Mutex::new(None),
+            deadline,
+            answers: Mutex::default(),
         }))
+    }
+
+    /// The status of the answer to the last request; `None`: there was none.
+    pub(super) fn last_status(&self) -> Option<u16> {
+        let status = lock(&self.0.answers).status;
+        status.map(|status| status.as_u16())
     }
 
     /// The seconds that an answer with 429 or 503 asked to wait; `None`: there was no such answer.
     pub(super) fn asked_to_wait(&self) -> Option<u64> {
-        *lock(&self.0.asked_to_wait)
+        lock(&self.0.answers).asked_to_wait
     }
 }
 
@@ -54,6 +78,8 @@ impl HttpClient for AuthorityClient {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let Ok(collected) = body.collect().await;
+            // Requests block, so that only here an attempt can be ended between two of them.
+            tokio::task::yield_now().await;
             let response = client.ask(&parts, &collected.to_bytes());
             response.map_err(|error| Error::Other(Box::new(error)))
         })
@@ -62,8 +88,9 @@ impl HttpClient for AuthorityClient {
 
 impl ClientState {
     fn ask(&self, parts: &Parts, request_body: &[u8]) -> io::Result<BytesResponse> {
+        lock(&self.answers).status = None;
         let mut client = self.connect(parts)?;
-        client.limit_asks(ANSWER_TIMEOUT);
+        client.limit_asks(self.at_most(ANSWER_TIMEOUT)?);
         let mut fields = Fields::new();
         for (name, value) in &parts.headers {
             fields.append(name.as_str(), value.as_bytes());
@@ -93,7 +120,11 @@ impl ClientState {
         }
         let mut response = Response::builder().status(answer.head.status);
         for field in answer.head.headers.iter() {
-            response = response.header(field.name(), field.value());
+            let is_pause = field
+                .name()
+                .eq_ignore_ascii_case(RETRY_AFTER.as_str().as_bytes());
+            let value = is_pause.then(|| shortened(field.value())).flatten();
+            response = response.header(field.name(), value.unwrap_or_else(|| field.value()));
         }
         let (parts, ()) = response.body(()).map_err(io::Error::other)?.into_parts();
         self.note(&parts);
@@ -124,8 +155,8 @@ impl ClientState {
         let mut failure = None;
         // The system's resolver has a deadline of its own (resolv.conf, `timeout` and `attempts`).
         for address in (host, port).to_socket_addrs()? {
-            match BlockingClient::connect_tls(&ServerAddress::Tcp(address), &trust, CONNECT_TIMEOUT)
-            {
+            let timeout = self.at_most(CONNECT_TIMEOUT)?;
+            match BlockingClient::connect_tls(&ServerAddress::Tcp(address), &trust, timeout) {
                 Ok(client) => return Ok(client),
                 Err(error) => {
                     let text = format!("{address}: {error}");
@@ -136,8 +167,23 @@ impl ClientState {
         Err(failure.unwrap_or_else(|| invalid(format!("{host} has no address"))))
     }
 
-    /// Notes how long an answer asks to wait.
+    /// A wait, or what is left of the attempt if that is less.
+    ///
+    /// # Errors
+    /// `TimedOut` if nothing is left of it.
+    fn at_most(&self, wait: Duration) -> io::Result<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let minutes = ATTEMPT_MAX.as_secs() / 60;
+            let text = format!("the attempt has not ended within {minutes} minutes");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        Ok(wait.min(left))
+    }
+
+    /// Notes the status of an answer, and how long it asks to wait.
     fn note(&self, answer: &http::response::Parts) {
+        lock(&self.answers).status = Some(answer.status);
         if !matches!(
             answer.status,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
@@ -150,8 +196,15 @@ impl ClientState {
             .unwrap_or_default();
         let seconds = text.parse().ok().or_else(|| seconds_until(text));
         // The schedule waits an hour at least.
-        *lock(&self.asked_to_wait) = Some(seconds.unwrap_or(0));
+        lock(&self.answers).asked_to_wait = Some(seconds.unwrap_or(0));
     }
+}
+
+/// A shorter value of Retry-After in place of a number of seconds above a day; `None`: it can stay. `instant-acme`
+/// adds the number to the time, which panics at the end of what a time can be.
+fn shortened(value: &[u8]) -> Option<&'static [u8]> {
+    let seconds: u64 = str::from_utf8(value).ok()?.trim().parse().ok()?;
+    (seconds > 86_400).then_some(b"86400")
 }
 
 /// The seconds until a date in the format of HTTP; `None` if it is none.
@@ -161,7 +214,10 @@ fn seconds_until(date: &str) -> Option<u64> {
     Some(left.as_secs())
 }
 
-/// How long a connection with its handshake may take.
+/// How long an attempt may take, with all its requests and pauses.
+pub(super) const ATTEMPT_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// How long a connection may take, and then its handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a request with its answer may take.
@@ -169,3 +225,38 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most bytes of an answer, with its head. A chain of certificates has some kilobytes.
 const ANSWER_MAX: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_retry_after_is_a_day_at_most() {
+        for (value, expected) in [
+            ("18446744073709551615", Some("86400")),
+            (" 86401 ", Some("86400")),
+            ("+99999999999", Some("86400")),
+            ("86400", None),
+            ("0", None),
+            // No number to `instant-acme` either.
+            ("18446744073709551616", None),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", None),
+            ("", None),
+        ] {
+            let shortened = shortened(value.as_bytes());
+            assert_eq!(shortened, expected.map(str::as_bytes), "{value:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn after_the_deadline_of_the_attempt_nothing_is_asked() {
+        let client = AuthorityClient::until(Roots::none(), Instant::now());
+        let request = http::Request::get("https://127.0.0.1:1/directory");
+        let answer = client
+            .request(request.body(BodyWrapper::default()).unwrap())
+            .await;
+        let error = answer.err().expect("no answer").to_string();
+        assert_eq!(error, "the attempt has not ended within 5 minutes");
+        assert_eq!(client.last_status(), None);
+    }
+}

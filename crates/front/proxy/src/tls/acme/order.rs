@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use catamaran_tls::{PemFile, RenewalId};
+use catamaran_tls::{Identity, PemFile, RenewalId};
 use instant_acme::{
     Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error,
     Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
@@ -35,6 +35,8 @@ pub(crate) struct AttemptFault {
     pub(crate) step: &'static str,
     /// The authority's type of problem, a URN (RFC 8555, section 6.7); `None`: the authority did not say one.
     pub(crate) problem: Option<String>,
+    /// The status of the authority's answer; `None`: it did not answer, or was not asked.
+    pub(crate) status: Option<u16>,
     /// What went wrong.
     pub(crate) detail: String,
     /// The seconds that the authority asked to wait.
@@ -58,7 +60,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Gets a certificate and installs it. `replaces` identifies the one that it renews (RFC 9773, section 4.1).
+    /// Gets a certificate, installs and returns it. `replaces` identifies the one that it renews (RFC 9773, section 4.1).
     ///
     /// # Errors
     /// The step that failed. `state` has the order that a later attempt goes on with, if there is one.
@@ -66,9 +68,15 @@ impl<'a> Attempt<'a> {
         &self,
         state: &mut NameState,
         replaces: Option<RenewalId>,
-    ) -> Result<(), AttemptFault> {
+    ) -> Result<Identity, AttemptFault> {
         let account = self.account().await?;
         let mut order = self.order(&account, state, replaces).await?;
+        let authorizations = order.state().authorizations.len();
+        if authorizations != 1 {
+            state.order = None;
+            let text = format!("the order of one name has {authorizations} authorizations, not 1");
+            return Err(self.own("order", &text));
+        }
         if order.state().status == OrderStatus::Pending {
             self.validate(&mut order).await?;
         }
@@ -142,8 +150,7 @@ impl<'a> Attempt<'a> {
                 }
                 Err(error) => {
                     let fault = self.fault(STEP, error);
-                    // The authority has forgotten it.
-                    if fault.problem.is_none() || fault.is_of_nonce() {
+                    if !fault.ends_order(state.failures) {
                         return Err(fault);
                     }
                     state.order = None;
@@ -165,8 +172,11 @@ impl<'a> Attempt<'a> {
             }
         };
         let ordered = match account.new_order(&new(replaces.clone())).await {
-            // An authority without renewalInfo, or one that has seen another order for the same renewal.
-            Err(error) if replaces.is_some() && is_about_replacing(&error) => {
+            // An authority without renewalInfo, or one that does not accept what this order says it replaces.
+            Err(error)
+                if replaces.is_some()
+                    && may_be_about_replacing(&error, self.client.last_status()) =>
+            {
                 account.new_order(&new(None)).await
             }
             ordered => ordered,
@@ -227,10 +237,10 @@ impl<'a> Attempt<'a> {
         const STEP: &str = "validate";
         let of_order = order.state().error.clone();
         let mut authorizations = order.authorizations();
-        while let Some(Ok(mut authorization)) = authorizations.next().await {
-            let Ok(state) = authorization.refresh().await else {
-                continue;
-            };
+        // The order of one name has one.
+        if let Some(Ok(mut authorization)) = authorizations.next().await
+            && let Ok(state) = authorization.refresh().await
+        {
             let mut problems = state.challenges.iter().filter_map(|it| it.error.clone());
             if let Some(problem) = problems.next() {
                 return self.fault(STEP, Error::Api(problem));
@@ -276,7 +286,12 @@ impl<'a> Attempt<'a> {
     }
 
     /// Puts the certificate in place, if it is for this name and key, and valid.
-    fn install(&self, state: &mut NameState, chain: &str, key: &str) -> Result<(), AttemptFault> {
+    fn install(
+        &self,
+        state: &mut NameState,
+        chain: &str,
+        key: &str,
+    ) -> Result<Identity, AttemptFault> {
         const STEP: &str = "install";
         // Whatever comes of it, the next attempt needs another order.
         state.order = None;
@@ -295,7 +310,7 @@ impl<'a> Attempt<'a> {
         let installed = self.store.install(self.name, chain, key);
         installed.map_err(|error| self.own(STEP, &error))?;
         self.say("issued");
-        Ok(())
+        Ok(identity)
     }
 
     fn say(&self, step: &str) {
@@ -307,6 +322,7 @@ impl<'a> Attempt<'a> {
         AttemptFault {
             step,
             problem: None,
+            status: self.client.last_status(),
             detail: what.to_string(),
             retry_after: self.client.asked_to_wait(),
         }
@@ -316,6 +332,7 @@ impl<'a> Attempt<'a> {
         match error {
             Error::Api(problem) => AttemptFault {
                 detail: detail(&problem),
+                status: problem.status.or_else(|| self.client.last_status()),
                 problem: problem.r#type,
                 step,
                 retry_after: self.client.asked_to_wait(),
@@ -326,23 +343,36 @@ impl<'a> Attempt<'a> {
 }
 
 impl AttemptFault {
+    /// Whether no later attempt goes on with the order that was under way. `failures`: how many attempts failed in a
+    /// row, this one included.
+    ///
+    /// An authority that limits requests, or refuses a nonce, says nothing of the order. One that cannot answer, or says
+    /// no type of problem, may do so for this order only: each third failure ends it.
+    pub(crate) fn ends_order(&self, failures: u32) -> bool {
+        let kind = kind(self.problem.as_deref());
+        if matches!(kind, "badNonce" | "rateLimited") || self.status == Some(429) {
+            return false;
+        }
+        let is_down = kind == "serverInternal" || self.status.is_some_and(|it| it >= 500);
+        if self.problem.is_some() && !is_down {
+            return true;
+        }
+        failures.is_multiple_of(3)
+    }
+
     /// Whether the authority does not know the account any more.
     pub(crate) fn is_of_unknown_account(&self) -> bool {
-        let problem = self.problem.as_deref().unwrap_or_default();
-        problem.ends_with(":accountDoesNotExist")
+        kind(self.problem.as_deref()) == "accountDoesNotExist"
     }
 
     /// Whether the authority refused a request's nonce, which says nothing of the name (RFC 8555, section 6.5).
     pub(crate) fn is_of_nonce(&self) -> bool {
-        let problem = self.problem.as_deref().unwrap_or_default();
-        problem.ends_with(":badNonce")
+        kind(self.problem.as_deref()) == "badNonce"
     }
 
     /// What the operator may look at; `None`: the fault says all.
     pub(crate) fn hint(&self) -> Option<&'static str> {
-        let problem = self.problem.as_deref()?;
-        let (_, kind) = problem.rsplit_once(':')?;
-        Some(match kind {
+        Some(match kind(self.problem.as_deref()) {
             "caa" => "the CAA records of the name forbid this authority: dig NAME CAA",
             "connection" => "the authority must reach port 80 of every address that the name has",
             "dns" => {
@@ -368,11 +398,27 @@ fn detail(problem: &Problem) -> String {
     text
 }
 
-/// Whether an order was refused because of the certificate that it replaces.
-fn is_about_replacing(error: &Error) -> bool {
+/// The last part of a type of problem, such as `badNonce`; empty if there is none.
+fn kind(problem: Option<&str>) -> &str {
+    let parts = problem.and_then(|urn| urn.rsplit_once(':'));
+    parts.map_or("", |(_, kind)| kind)
+}
+
+/// Whether an order may have been refused because of the certificate that it replaces. Only 409 is specified for that
+/// (RFC 9773, section 5), but authorities also refuse, each in its own words, a certificate of another account, another
+/// authority or another name. `status`: that of the answer; `None`: there was none.
+fn may_be_about_replacing(error: &Error, status: Option<u16>) -> bool {
     match error {
         Error::Unsupported(_) => true,
-        Error::Api(problem) => problem.status == Some(409),
+        // The answer does not repeat what is replaced.
+        Error::Other(_) => status.is_some(),
+        Error::Api(problem) => {
+            let kind = kind(problem.r#type.as_deref());
+            let is_of_other_cause =
+                matches!(kind, "badNonce" | "rateLimited" | "accountDoesNotExist");
+            let status = problem.status.or(status);
+            !is_of_other_cause && status.is_none_or(|it| it != 429 && it < 500)
+        }
         _ => false,
     }
 }
@@ -396,3 +442,78 @@ fn new_key(key_type: IssuedKeyType) -> Result<KeyPair, rcgen::Error> {
 
 /// How the authority is asked whether it has decided: after 250 ms, then at doubled pauses, for a minute.
 const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(60));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The URN of a problem.
+    fn urn(kind: &str) -> Option<String> {
+        (!kind.is_empty()).then(|| format!("urn:ietf:params:acme:error:{kind}"))
+    }
+
+    #[test]
+    fn an_order_without_replaces_is_tried_unless_the_refusal_has_another_cause() {
+        for (kind, status, retries) in [
+            ("alreadyReplaced", Some(409), true),
+            ("malformed", Some(400), true),
+            ("unauthorized", Some(403), true),
+            ("serverInternal", Some(404), true),
+            ("", None, true),
+            ("badNonce", Some(400), false),
+            ("rateLimited", Some(429), false),
+            ("", Some(429), false),
+            ("accountDoesNotExist", Some(400), false),
+            ("serverInternal", Some(500), false),
+            ("", Some(503), false),
+        ] {
+            let problem = |status| {
+                Error::Api(Problem {
+                    r#type: urn(kind),
+                    detail: None,
+                    status,
+                    subproblems: Vec::new(),
+                })
+            };
+            // The problem says the status, or the answer alone does.
+            for (said, answered) in [(status, None), (None, status)] {
+                let decided = may_be_about_replacing(&problem(said), answered);
+                assert_eq!(decided, retries, "{kind} {status:?}");
+            }
+        }
+        let mismatch = Error::Other("replaces field mismatch".into());
+        assert!(may_be_about_replacing(&mismatch, Some(201)));
+        assert!(!may_be_about_replacing(&mismatch, None), "no answer at all");
+        assert!(may_be_about_replacing(&Error::Unsupported("ARI"), None));
+    }
+
+    #[test]
+    fn an_order_outlives_what_is_not_its_own_fault_but_not_forever() {
+        let ends = |kind: &str, status: Option<u16>| {
+            let fault = AttemptFault {
+                step: "order",
+                problem: urn(kind),
+                status,
+                detail: String::new(),
+                retry_after: None,
+            };
+            [1, 2, 3, 4, 5, 6].map(|failures| fault.ends_order(failures))
+        };
+        let third = [false, false, true, false, false, true];
+        for (kind, status, expected) in [
+            ("malformed", Some(404), [true; 6]),
+            ("unauthorized", Some(403), [true; 6]),
+            ("accountDoesNotExist", Some(400), [true; 6]),
+            ("badNonce", Some(400), [false; 6]),
+            ("rateLimited", Some(429), [false; 6]),
+            ("malformed", Some(429), [false; 6]),
+            ("", Some(429), [false; 6]),
+            ("serverInternal", Some(500), third),
+            ("malformed", Some(503), third),
+            ("", Some(404), third),
+            ("", None, third),
+        ] {
+            assert_eq!(ends(kind, status), expected, "{kind:?} {status:?}");
+        }
+    }
+}

@@ -96,9 +96,22 @@ impl NameState {
         }
     }
 
-    /// Notes that a certificate was issued: everything begins anew.
-    pub(crate) fn succeed(&mut self) {
-        *self = Self::default();
+    /// Notes that a certificate was issued: everything begins anew. The next attempt waits for a quarter of the
+    /// certificate's lifetime, at most a day, even if the certificate is due at once: the clock may be ahead, or the authority
+    /// may name a window that is over.
+    pub(crate) fn succeed(&mut self, now: u64, certificate: Validity) {
+        let lifetime = certificate.not_after.saturating_sub(certificate.not_before);
+        *self = Self {
+            next_attempt: now + (lifetime / 4).min(PAUSE_MAX),
+            ..Self::default()
+        };
+    }
+
+    /// Notes that this process ended the attempt, whose end is not the authority's fault: it does not count, and goes on
+    /// from the moment `now` on.
+    pub(crate) fn interrupt(&mut self, now: u64) {
+        self.failures = self.failures.saturating_sub(1);
+        self.next_attempt = now;
     }
 
     /// Notes the authority's answer to when it wants the certificate renewed, and for how many seconds that holds. A
@@ -263,8 +276,54 @@ mod tests {
             }
         }
         assert_eq!(attempts, [0, 1, 11, 71, 251, 611, 1187]);
-        state.succeed();
-        assert_eq!(state, NameState::default());
+        state.succeed(now, validity(0, 90 * DAY).expect("a certificate"));
+        let begun_anew = NameState {
+            next_attempt: now + DAY,
+            ..NameState::default()
+        };
+        assert_eq!(state, begun_anew);
+    }
+
+    #[test]
+    fn a_new_certificate_that_is_due_at_once_is_not_replaced_at_once() {
+        let window = Some(RenewalWindow {
+            start: NOW - 9 * DAY,
+            end: NOW - 8 * DAY,
+        });
+        let certificate = Validity {
+            not_before: NOW - 80 * DAY,
+            not_after: NOW + 10 * DAY,
+        };
+        let (mut now, mut orders) = (NOW, 0);
+        let mut state = NameState::default();
+        while now < NOW + 5 * DAY {
+            match state.next_step(Some(certificate), now) {
+                NextStep::Order => {
+                    state.begin(now, 0.0);
+                    state.succeed(now, certificate);
+                    orders += 1;
+                }
+                NextStep::Wait(until) => now = until,
+                NextStep::AskWindow => state.note_window(window, now, Some(0), 0.0),
+            }
+        }
+        assert_eq!(orders, 5, "one a day");
+
+        // A certificate of a minute is renewed when half of it is left.
+        let minute = validity(0, 60);
+        state.succeed(NOW, minute.expect("a certificate"));
+        state.ask_window_at = NOW + HOUR;
+        assert_eq!(state.next_step(minute, NOW), NextStep::Wait(NOW + 30));
+        assert_eq!(state.next_step(minute, NOW + 30), NextStep::Order);
+    }
+
+    #[test]
+    fn an_attempt_that_was_interrupted_does_not_count() {
+        let mut state = NameState::default();
+        state.begin(NOW, 0.0);
+        state.interrupt(NOW);
+        assert_eq!(state.failures, 0);
+        assert_eq!(state.next_step(None, NOW), NextStep::Order);
     }
 
     #[test]

@@ -3,16 +3,18 @@
 //! ```text
 //! lock                            held by the process that orders
 //! pending/TOKEN                   answers to challenges, whichever process is asked
-//! HOST/account.json               the account at the authority, with its key
-//! HOST/NAME/state.json            what is stored of a name
-//! HOST/NAME/next.pem              the key of the order under way
-//! HOST/NAME/N/{chain,key}.pem     certificates, the last two
-//! HOST/NAME/current               the number of the one that is served, as a symbolic link
+//! CA/account.json                 the account at the authority, with its key
+//! CA/NAME/state.json              what is stored of a name
+//! CA/NAME/next.pem                the key of the order under way
+//! CA/NAME/N/{chain,key}.pem       certificates, the last two
+//! CA/NAME/current                 the number of the one that is served, as a symbolic link
 //! ```
 //!
 //! Every file is written beside its place, synchronised and renamed, so that after a crash it is whole or the previous
-//! one. `HOST` is that of the directory's URL: certificates of a trial are never taken for others.
+//! one. `CA` is the host of the directory's URL with a digest of all of it: neither an account nor an order nor a
+//! certificate of one directory is taken for one of another.
 
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{
@@ -23,6 +25,7 @@ use std::time::SystemTime;
 
 use catamaran_tls::{Identity, PemFile};
 use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest as _, Sha256};
 
 use super::schedule::NameState;
 use crate::config::AcmeConfig;
@@ -35,6 +38,17 @@ pub(crate) struct Store {
     pending: PathBuf,
     /// The directory of the authority, in `state_dir`.
     authority: PathBuf,
+}
+
+/// Why a stored certificate is not served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoredFault {
+    /// Its files cannot be read now. They may be good.
+    #[error(transparent)]
+    Unread(#[from] io::Error),
+    /// Its files were read, and are of no use.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 /// The right to order, which one process has at a time. Its end, even by SIGKILL, gives it back.
@@ -61,7 +75,10 @@ impl Store {
             make_directory(directory)?;
         }
         let mut narrowed = Vec::new();
-        narrow(&self.state_dir, &mut narrowed)?;
+        // Links below it are not followed, but the directory itself may be one.
+        let directory =
+            fs::canonicalize(&self.state_dir).map_err(|error| at(&self.state_dir, &error))?;
+        narrow(&directory, &mut narrowed)?;
         Ok(narrowed)
     }
 
@@ -122,9 +139,10 @@ impl Store {
     }
 
     /// Puts a certificate with the key of its order in place of the current one, and forgets the key of the order. The
-    /// previous certificate stays beside it.
+    /// previous certificate stays beside it. What cannot be removed once the new one is in place is only logged.
     pub(crate) fn install(&self, name: &str, chain: &str, key: &str) -> io::Result<()> {
         let folder = self.of_name(name);
+        make_directory(&folder)?;
         let numbers = numbers(&folder)?;
         let number = numbers.last().map_or(1, |last| last + 1);
         let place = folder.join(number.to_string());
@@ -135,38 +153,49 @@ impl Store {
         remove_if_there(&link)?;
         std::os::unix::fs::symlink(number.to_string(), &link)?;
         fs::rename(&link, folder.join("current"))?;
-        sync_directory(&folder)?;
-        for old in numbers.iter().filter(|old| *old + 1 < number) {
-            fs::remove_dir_all(folder.join(old.to_string()))?;
+        let cleaned = sync_directory(&folder).and_then(|()| {
+            for old in numbers.iter().filter(|old| *old + 1 < number) {
+                fs::remove_dir_all(folder.join(old.to_string()))?;
+            }
+            self.forget_next_key(name)
+        });
+        if let Err(error) = cleaned {
+            tracing::warn!(name, %error, "a certificate is in place, but what it replaced cannot be removed");
         }
-        self.forget_next_key(name)
+        Ok(())
     }
 
     /// The certificate of a name that is served; `None`: there is none yet.
     ///
     /// # Errors
-    /// Why the stored one cannot be used.
-    pub(crate) fn identity(&self, name: &str, now: SystemTime) -> Result<Option<Identity>, String> {
+    /// Why the stored one is not served.
+    pub(crate) fn identity(
+        &self,
+        name: &str,
+        now: SystemTime,
+    ) -> Result<Option<Identity>, StoredFault> {
         let folder = self.of_name(name);
         // The link is read once: another process may change it at any time.
         let number = match fs::read_link(folder.join("current")) {
             Ok(number) => number,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(format!("{}: {error}", folder.display())),
+            Err(error) => return Err(at(&folder, &error).into()),
         };
-        let read = |file: &str| {
+        let read = |file: &str| -> io::Result<Option<PemFile>> {
             let path = folder.join(&number).join(file);
-            let text = read_text(&path).map_err(|error| error.to_string())?;
-            Ok::<_, String>(text.map(|text| PemFile {
+            let text = read_text(&path)?;
+            Ok(text.map(|text| PemFile {
                 path,
                 bytes: text.into_bytes(),
                 is_public: false,
             }))
         };
         let (Some(chain), Some(key)) = (read("chain.pem")?, read("key.pem")?) else {
-            return Ok(None);
+            let text = format!("{} lacks a file", folder.join(&number).display());
+            return Err(StoredFault::Unusable(text));
         };
-        identity_for(name, &chain, &key, now).map(Some)
+        let identity = identity_for(name, &chain, &key, now);
+        identity.map(Some).map_err(StoredFault::Unusable)
     }
 
     /// Lets the front answer a challenge until the guard is dropped.
@@ -218,22 +247,21 @@ pub(crate) fn identity_for(
     Ok(identity)
 }
 
-/// The folder for the authority with this directory: the host of its URL, with its port if it has one.
+/// The folder for the authority with this directory: the host of its URL, with its port if it has one, and a digest of
+/// the URL, since a host may have several directories.
 fn folder_of(directory: &str) -> String {
     let rest = directory
         .split_once("://")
         .map_or(directory, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-    let name: String = host
-        .chars()
-        .map(|c| if is_safe(c) { c } else { '_' })
-        .collect();
-    // Neither `.` nor `..` may come of it.
-    match name.trim_start_matches('.') {
-        "" | "pending" | "lock" => format!("_{name}"),
-        safe => safe.to_owned(),
+    let safe = host.chars().map(|c| if is_safe(c) { c } else { '_' });
+    let mut folder: String = safe.take(HOST_CHARS_MAX).collect();
+    folder.push('-');
+    for byte in &Sha256::digest(directory)[..8] {
+        write!(folder, "{byte:02x}").expect("a string takes all");
     }
+    folder
 }
 
 /// The numbers of a name's certificates, in order.
@@ -329,6 +357,9 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
+/// The most characters of a host in the name of a folder, which has at most 255 (`NAME_MAX`).
+const HOST_CHARS_MAX: usize = 200;
+
 /// The file with the key of the order under way, in the folder of its name.
 const NEXT_KEY: &str = "next.pem";
 
@@ -338,21 +369,13 @@ const FILE_MAX: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use catamaran_testkit::tls::Pair;
-    use catamaran_tls::Roots;
 
     use super::*;
-    use crate::config::{IssuedKeyType, LETS_ENCRYPT};
+    use crate::config::LETS_ENCRYPT;
+    use crate::tls::acme::test_config;
 
     fn store(state_dir: &Path) -> Store {
-        Store::new(&AcmeConfig {
-            names: vec!["a.test".to_owned()],
-            directory: LETS_ENCRYPT.to_owned(),
-            contact: Vec::new(),
-            state_dir: state_dir.to_owned(),
-            key_type: IssuedKeyType::P256,
-            profile: None,
-            roots: Roots::none(),
-        })
+        Store::new(&test_config(state_dir))
     }
 
     fn mode(path: &Path) -> u32 {
@@ -361,15 +384,48 @@ mod tests {
 
     #[test]
     fn the_authority_names_its_folder() {
-        for (url, folder) in [
+        let (long, kept) = (format!("https://{}/", "a".repeat(253)), "a".repeat(200));
+        for (url, host) in [
             (LETS_ENCRYPT, "acme-v02.api.letsencrypt.org"),
             ("https://127.0.0.1:14000/dir", "127.0.0.1_14000"),
             ("https://[::1]:1/dir", "___1__1"),
-            ("https://../x", "_.."),
-            ("https://pending", "_pending"),
+            ("https://../x", ".."),
+            ("https://pending", "pending"),
+            (long.as_str(), kept.as_str()),
         ] {
-            assert_eq!(folder_of(url), folder, "{url}");
+            let folder = folder_of(url);
+            let digest = folder
+                .strip_prefix(host)
+                .and_then(|it| it.strip_prefix('-'));
+            assert_eq!(digest.map(str::len), Some(16), "{url}: {folder}");
         }
+        let folders = ["one/directory", "two/directory", "one/directory/"]
+            .map(|path| folder_of(&format!("https://ca.test/acme/{path}")));
+        assert!(folders[0] != folders[1] && folders[0] != folders[2]);
+    }
+
+    #[test]
+    fn another_directory_on_the_same_host_has_neither_account_nor_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let of_directory = |path: &str| {
+            Store::new(&AcmeConfig {
+                directory: format!("https://ca.test/acme/{path}/directory"),
+                ..test_config(folder.path())
+            })
+        };
+        let (one, two) = (of_directory("one"), of_directory("two"));
+        for store in [&one, &two] {
+            store.open().unwrap();
+        }
+        one.keep_account("{}").unwrap();
+        let state = NameState {
+            order: Some("https://ca.test/acme/one/order/1".to_owned()),
+            ..NameState::default()
+        };
+        one.keep_state("a.test", &state).unwrap();
+        assert_eq!(one.state("a.test").unwrap(), state);
+        assert_eq!(two.account().unwrap(), None);
+        assert_eq!(two.state("a.test").unwrap(), NameState::default());
     }
 
     #[test]
@@ -380,7 +436,7 @@ mod tests {
         assert!(store.open().unwrap().is_empty());
         let now = SystemTime::now();
         assert!(store.identity("a.test", now).unwrap().is_none());
-        let place = state_dir.join("acme-v02.api.letsencrypt.org/a.test");
+        let place = store.of_name("a.test");
         for number in 1..=3 {
             let pair = Pair::self_signed(&["a.test"]);
             store.keep_next_key("a.test", &pair.key).unwrap();
@@ -406,7 +462,45 @@ mod tests {
         let other = Pair::self_signed(&["other.test"]);
         store.install("a.test", &other.chain, &other.key).unwrap();
         let fault = store.identity("a.test", now).unwrap_err();
-        assert_eq!(fault, "the certificate is for other.test, not for a.test");
+        assert!(matches!(fault, StoredFault::Unusable(_)));
+        assert_eq!(
+            fault.to_string(),
+            "the certificate is for other.test, not for a.test"
+        );
+        fs::remove_file(place.join("current/key.pem")).unwrap();
+        let fault = store.identity("a.test", now).unwrap_err();
+        assert!(matches!(fault, StoredFault::Unusable(_)), "{fault}");
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_read_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        store.open().unwrap();
+        let pair = Pair::self_signed(&["a.test"]);
+        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        // A directory in place of the file: even root cannot read it.
+        let key = store.of_name("a.test").join("current/key.pem");
+        fs::remove_file(&key).unwrap();
+        fs::create_dir(&key).unwrap();
+        let fault = store.identity("a.test", SystemTime::now()).unwrap_err();
+        assert!(matches!(fault, StoredFault::Unread(_)), "{fault}");
+    }
+
+    #[test]
+    fn a_failed_cleanup_does_not_fail_the_attempt() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        store.open().unwrap();
+        let place = store.of_name("a.test");
+        make_directory(&place).unwrap();
+        // A file where the directory of an old certificate would be: it cannot be removed as one.
+        fs::write(place.join("1"), "").unwrap();
+        make_directory(&place.join("2")).unwrap();
+        let pair = Pair::self_signed(&["a.test"]);
+        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        let served = store.identity("a.test", SystemTime::now()).unwrap();
+        assert!(served.is_some());
     }
 
     #[test]
@@ -420,10 +514,7 @@ mod tests {
         state.order = Some("https://ca.test/order/1".to_owned());
         store.keep_state("a.test", &state).unwrap();
         assert_eq!(store.state("a.test").unwrap(), state);
-        let file = folder
-            .path()
-            .join("acme-v02.api.letsencrypt.org/a.test/state.json");
-        fs::write(file, "{").unwrap();
+        fs::write(store.of_name("a.test").join("state.json"), "{").unwrap();
         assert_eq!(store.state("a.test").unwrap(), NameState::default());
     }
 
@@ -434,12 +525,19 @@ mod tests {
         let store = store(&state_dir);
         store.open().unwrap();
         store.keep_account("{}").unwrap();
-        let account = state_dir.join("acme-v02.api.letsencrypt.org/account.json");
+        let account = store.authority.join("account.json");
         for path in [&state_dir, &account] {
             fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
         }
         assert_eq!(store.open().unwrap(), [state_dir.clone(), account.clone()]);
         assert_eq!([mode(&state_dir), mode(&account)], [0o700; 2]);
+        // A directory that is reached by a link is no exception.
+        fs::set_permissions(&account, Permissions::from_mode(0o644)).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&state_dir, &link).unwrap();
+        let by_link = self::store(&link);
+        assert_eq!(by_link.open().unwrap(), std::slice::from_ref(&account));
+        assert_eq!(mode(&account), 0o600);
         let held = store.lock().unwrap().expect("nobody has it");
         assert!(store.lock().unwrap().is_none());
         drop(held);
