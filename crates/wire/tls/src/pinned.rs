@@ -23,6 +23,8 @@ use x509_parser::prelude::FromDer;
 /// A verifier that also accepts certificates without an issuer, if they are listed.
 #[derive(Debug)]
 pub(crate) struct PinnedVerifier<V: ?Sized> {
+    /// The listed certificates, of which none is revoked: the inner verifier may refuse one before it asks the lists of
+    /// revoked ones.
     certificates: Arc<[CertificateDer<'static>]>,
     depth: Depth,
     verifier: Arc<V>,
@@ -78,7 +80,7 @@ impl<V: ?Sized> PinnedVerifier<V> {
         }
     }
 
-    /// Accepts a certificate that the inner verifier refused, if it is listed, valid now and not revoked.
+    /// Accepts a certificate that was refused, if it is listed, valid now and not revoked.
     ///
     /// # Errors
     /// The refusal, or that the certificate is not valid now.
@@ -88,11 +90,15 @@ impl<V: ?Sized> PinnedVerifier<V> {
         refusal: Error,
         now: UnixTime,
     ) -> Result<(), Error> {
-        let is_revoked = matches!(
+        let may_be_revoked = matches!(
             refusal,
-            Error::InvalidCertificate(CertificateError::Revoked)
+            Error::InvalidCertificate(
+                CertificateError::Revoked
+                    | CertificateError::ExpiredRevocationList
+                    | CertificateError::ExpiredRevocationListContext { .. }
+            )
         );
-        if is_revoked || !self.certificates.contains(certificate) {
+        if may_be_revoked || !self.certificates.contains(certificate) {
             return Err(refusal);
         }
         check_validity(certificate, now)
@@ -123,11 +129,11 @@ impl ServerCertVerifier for PinnedVerifier<dyn ServerCertVerifier> {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.depth.check(chain).and_then(|()| {
-            self.verifier
-                .verify_server_cert(certificate, chain, name, ocsp, now)
-        });
-        verified.or_else(|refusal| {
+        let verified = self
+            .verifier
+            .verify_server_cert(certificate, chain, name, ocsp, now);
+        let measured = verified.and_then(|verified| self.depth.check(chain).map(|()| verified));
+        measured.or_else(|refusal| {
             self.accept_listed(certificate, refusal, now)?;
             // The inner verifier refused before it looked at the name.
             verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
@@ -179,11 +185,10 @@ impl ClientCertVerifier for PinnedVerifier<dyn ClientCertVerifier> {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self
-            .depth
-            .check(chain)
-            .and_then(|()| self.verifier.verify_client_cert(certificate, chain, now));
-        verified.or_else(|refusal| {
+        let verified = self.verifier.verify_client_cert(certificate, chain, now);
+        // The depth comes last: its refusal says nothing of revocation.
+        let measured = verified.and_then(|verified| self.depth.check(chain).map(|()| verified));
+        measured.or_else(|refusal| {
             self.accept_listed(certificate, refusal, now)?;
             Ok(ClientCertVerified::assertion())
         })

@@ -343,7 +343,7 @@ fn default_index(files: &ProfileFiles, faults: &mut Vec<Fault>) -> Option<usize>
 struct TrustedClients {
     roots: RootCertStore,
     crls: Vec<CertificateRevocationListDer<'static>>,
-    /// The certificates of the roots themselves: a client may present one of them as its own.
+    /// The certificates of the roots themselves that are not revoked: a client may present one of them as its own.
     own: Vec<CertificateDer<'static>>,
 }
 
@@ -379,11 +379,29 @@ fn trusted_clients(
         Some(file) => crls(file, &issuers, now, warnings).map_err(|fault| vec![fault])?,
         None => Vec::new(),
     };
-    Ok(Some(TrustedClients {
-        roots,
-        crls,
-        own: issuers,
-    }))
+    let own = unrevoked(issuers, &crls);
+    Ok(Some(TrustedClients { roots, crls, own }))
+}
+
+/// The certificates that none of these lists has. The dates and signatures of the lists are not verified here.
+fn unrevoked(
+    mut certificates: Vec<CertificateDer<'static>>,
+    crls: &[CertificateRevocationListDer<'static>],
+) -> Vec<CertificateDer<'static>> {
+    let read = crls
+        .iter()
+        .filter_map(|der| CertificateRevocationList::from_der(der).ok());
+    for (_, crl) in read {
+        certificates.retain(|der| {
+            // What cannot be read may be revoked.
+            X509Certificate::from_der(der).is_ok_and(|(_, certificate)| {
+                let mut entries = crl.iter_revoked_certificates();
+                crl.issuer().as_raw() != certificate.issuer().as_raw()
+                    || !entries.any(|it| it.raw_serial() == certificate.raw_serial())
+            })
+        });
+    }
+    certificates
 }
 
 /// Reads the lists of revoked certificates, and checks that one of `issuers` issued each.

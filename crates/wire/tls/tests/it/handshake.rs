@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use catamaran_testkit::tls::{Authority, End, Pair, build, file, files, profile, settings, trust};
 use catamaran_tls::{
-    ClientCertificate, Connection, Facts, Identity, IssuedCertificates, Profile, ProfileFiles,
-    ProfileSettings, Protocols, Roots, TicketKeys, TlsError, Trust, TrustSettings, Version,
-    looks_like_tls,
+    ClientCertificate, Connection, DEPTH_MAX, Facts, Identity, IssuedCertificates, Profile,
+    ProfileFiles, ProfileSettings, Protocols, Roots, TicketKeys, TlsError, Trust, TrustSettings,
+    Version, looks_like_tls,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, SerialNumber, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
@@ -665,6 +665,68 @@ fn chains_have_no_more_authorities_in_between_than_allowed() {
     });
     let server = profile(&settings(), &files(&[below(&[&root, &one], "a.test")]));
     assert_eq!(meet(&server, &trust.unwrap()).map(drop), Ok(()));
+}
+
+/// Whatever a client sends with it.
+#[test]
+fn a_certificate_of_the_file_is_refused_once_it_is_revoked() {
+    let (ca, server) = (authority("clients"), authority("servers"));
+    let listed = |is_ca| {
+        ca.sign(&["client.test"], |params| {
+            params.serial_number = Some(SerialNumber::from_slice(b"client.test"));
+            params.is_ca = is_ca;
+        })
+        .unwrap()
+    };
+    let met = |pair: &Pair, needless: &[Authority], depth, crl: String| {
+        let asking = ProfileSettings {
+            client_certificate: ClientCertificate::Required,
+            client_ca_depth: depth,
+            ..settings()
+        };
+        let own = pair.chain.strip_suffix(&ca.pem()).unwrap();
+        let files = ProfileFiles {
+            client_ca: Some(file("ca.pem", ca.pem() + own)),
+            client_crl: Some(file("crl.pem", crl)),
+            ..files(&[plain(&server, &["a.test"])])
+        };
+        let mut sent = pair.clone();
+        for authority in needless {
+            sent.chain.push_str(&authority.pem());
+        }
+        let trust = trust(&server.pem(), "a.test", Some(&sent));
+        meet(&profile(&asking, &files), &trust).map(drop)
+    };
+    let of_client = listed(IsCa::NoCa);
+    let of_authority = listed(IsCa::Ca(BasicConstraints::Unconstrained));
+    let strangers = ["one", "two"].map(authority);
+    // Each may have issued the certificate, and there are more signatures than are verified.
+    let twins: Vec<Authority> = (0..12).map(|_| authority("clients")).collect();
+    for (pair, needless, depth, token) in [
+        (&of_client, &strangers[..], 1, "tls-client-cert-revoked"),
+        (&of_client, &twins[..], 1, "tls-client-cert-untrusted"),
+        (
+            &of_client,
+            &twins[..],
+            DEPTH_MAX,
+            "tls-client-cert-untrusted",
+        ),
+        (
+            &of_authority,
+            &twins[..0],
+            DEPTH_MAX,
+            "tls-client-cert-untrusted",
+        ),
+    ] {
+        let case = format!("{} {depth} {token}", needless.len());
+        let met_with = |revoked| met(pair, needless, depth, ca.revocations(&[revoked]).unwrap());
+        assert_eq!(met_with("other.test"), Ok(()), "{case}");
+        assert_eq!(met_with("client.test"), Err(token.to_owned()), "{case}");
+    }
+    // Who is revoked since is not known.
+    let old = ca.revocations_until(&[], 2021).unwrap();
+    let refused = Err("tls-client-cert-untrusted".to_owned());
+    assert_eq!(met(&of_client, &[], DEPTH_MAX, old), refused);
 }
 
 /// As of `openssl req -x509`, which makes certificates of authorities.
