@@ -552,6 +552,18 @@ pub(crate) fn senders<'d>(
     plan.hide_networks();
 }
 
+/// The first of the directives by which nginx believes a proxy before it, among these and inside them.
+pub(crate) fn proxy_directive<'d>(
+    directives: impl IntoIterator<Item = &'d Directive>,
+) -> Option<&'d Directive> {
+    directives.into_iter().find_map(|it| {
+        if SENDERS.contains(&it.name.as_str()) {
+            return Some(it);
+        }
+        proxy_directive(it.inside())
+    })
+}
+
 const UNCERTIFIED: &str = "it has no certificate";
 
 const NO_SINGLE_NAME: &str = "handshakes are refused here for all names without a certificate, or for none; this server is closed";

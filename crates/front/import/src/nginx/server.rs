@@ -24,7 +24,7 @@ use crate::nginx::guards::{OrderedGuards, guarded};
 use crate::nginx::jumps::{self, ErrorJump, Jump};
 use crate::nginx::leaps::Leap;
 use crate::nginx::limits;
-use crate::nginx::listen::{Addresses, Listens, reject_handshakes, senders};
+use crate::nginx::listen::{Addresses, Listens, proxy_directive, reject_handshakes, senders};
 use crate::nginx::location::{
     self, LocationTargets, Scope, access, action, certificate_key, drop_needless, drop_unused,
     is_uneven, modifier, settings,
@@ -75,6 +75,7 @@ pub(crate) fn convert(
         .collect();
     let servers = || all.iter().filter(|it| it.name == "server").copied();
     let addresses = Addresses::new(servers());
+    let proxy = proxy_directive(all.iter().copied());
     for server in servers() {
         let mut reader = ServerReader {
             expansion,
@@ -83,6 +84,7 @@ pub(crate) fn convert(
             upstreams: &upstreams,
             outer: &outer,
             addresses: &addresses,
+            proxy,
             last_settings: SharedSettings::default(),
         };
         reader.server(server, vhosts);
@@ -154,6 +156,8 @@ struct ServerReader<'a, 'e> {
     upstreams: &'a Upstreams,
     outer: &'a [Directive],
     addresses: &'a Addresses,
+    /// A directive of any server by which nginx believes a proxy before it; `None` if there is none.
+    proxy: Option<&'a Directive>,
     /// The settings of the previous location, which are shared if they are equal: most locations have the same.
     last_settings: SharedSettings,
 }

@@ -73,11 +73,12 @@ pub(super) fn user(claims: &[(String, String)]) -> Option<&str> {
     sources.find(|it| USERS.contains(&&*it.to_ascii_lowercase()))
 }
 
-/// Checks that the front tells the service what a location tells it.
+/// Checks that the front tells the service what a location tells it. `proxy` is a directive of the source by which nginx
+/// believes a proxy before it: the front may trust that proxy, too.
 ///
 /// # Errors
 /// What the front cannot tell. Otherwise the client's fields that the front must be told to send.
-pub(super) fn told(scope: Scope<'_>) -> Result<Vec<String>, String> {
+pub(super) fn told(scope: Scope<'_>, proxy: Option<&Directive>) -> Result<Vec<String>, String> {
     let mut wanted = Vec::new();
     for directive in scope.level(|it| it.name == "proxy_set_header") {
         let name = directive.word(0).to_ascii_lowercase();
@@ -87,7 +88,19 @@ pub(super) fn told(scope: Scope<'_>) -> Result<Vec<String>, String> {
             |(known, values): &(&str, &[&str])| *known == name && values.contains(&value.as_str());
         let is_own = value == format!("$http_{}", name.replace('-', "_"));
         let is_free = !is_ruled_field(&name, true) && !RESERVED.contains(&&*name);
-        if TOLD.iter().any(is_told) || (value.is_empty() && !is_sent) || (is_own && is_sent) {
+        let is_reported = REPORTED.iter().any(is_told);
+        if let Some(proxy) = proxy.filter(|_| is_reported) {
+            return Err(format!(
+                "beside `{}` the front tells the service in `{}` what the proxy says, and not this value",
+                proxy.name,
+                directive.word(0)
+            ));
+        }
+        if is_reported
+            || TOLD.iter().any(is_told)
+            || (value.is_empty() && !is_sent)
+            || (is_own && is_sent)
+        {
             continue;
         }
         if !is_own || !is_free {
@@ -226,24 +239,27 @@ const SENT: [&str; 9] = [
     "x-requested-with",
 ];
 
-/// Fields that the front writes for the service, with the values that it writes.
+/// Fields that the front writes for the service, with the values that it writes, whoever sends the request.
 const TOLD: &[(&str, &[&str])] = &[
     (
         "host",
         &["$host", "$http_host", "$host:$server_port", "$proxy_host"],
     ),
-    (
-        "x-forwarded-for",
-        &["$remote_addr", "$proxy_add_x_forwarded_for"],
-    ),
+    ("x-forwarded-for", &["$proxy_add_x_forwarded_for"]),
     ("x-forwarded-proto", &["$scheme"]),
-    (
-        "x-forwarded-host",
-        &["$host", "$http_host", "$host:$server_port"],
-    ),
     ("x-forwarded-port", &["$server_port"]),
     ("x-forwarded-method", &["$request_method"]),
     ("x-original-method", &["$request_method"]),
     ("x-forwarded-uri", &["$request_uri"]),
+];
+
+/// The other fields that the front writes for the service, with the values that it writes for a client. Of a proxy in
+/// `trusted_proxies` it takes what `X-Forwarded-For` and `X-Forwarded-Host` say.
+const REPORTED: &[(&str, &[&str])] = &[
+    ("x-forwarded-for", &["$remote_addr"]),
+    (
+        "x-forwarded-host",
+        &["$host", "$http_host", "$host:$server_port"],
+    ),
     ("x-original-url", &["$scheme://$http_host$request_uri"]),
 ];

@@ -170,6 +170,38 @@ fn what_a_service_is_told_as_the_front_tells_it_is_no_difference() {
 }
 
 #[test]
+fn what_a_proxy_before_nginx_may_say_otherwise_closes_the_place() {
+    let of = |senders: &str, others: &str, fields: &str| {
+        let conf = format!(
+            "{senders}\nserver {{ listen 80; server_name secret.org;\n\
+             location / {{ auth_request /auth; {HOST} proxy_pass http://app:80; }}\n\
+             location = /auth {{ internal; proxy_pass http://sso; {HOST} {fields} }} }}\n{others}"
+        );
+        converted(&[("/c.conf", &conf)], None)
+    };
+    let url = "proxy_set_header X-Original-URL $scheme://$http_host$request_uri;";
+    let host = "proxy_set_header X-Forwarded-Host $host;";
+    let sender = "proxy_set_header X-Forwarded-For $remote_addr;";
+    let trusting = "set_real_ip_from 10.0.0.1; real_ip_header X-Forwarded-For;";
+    let all = [url, host, sender].concat();
+    assert!(reaches(&of("", "", &all)));
+    assert!(reaches(&of(trusting, "", "")));
+    for fields in [&all, url, host, sender] {
+        let import = of(trusting, "", fields);
+        assert!(import.text.contains("trusted_proxies"), "{}", import.text);
+        assert!(!reaches(&import), "{fields}\n{}", import.text);
+        let is_said =
+            |it: &Remark| it.weight == Weight::Risk && it.text.contains("`set_real_ip_from`");
+        assert!(import.remarks.iter().any(is_said), "{:?}", import.remarks);
+    }
+    // Who reads of the proxy of another server names it for all.
+    let other = format!(
+        "server {{ listen 80; server_name b.org; location /a/ {{ {trusting} return 404; }} }}"
+    );
+    assert!(!reaches(&of("", &other, url)));
+}
+
+#[test]
 fn a_page_to_sign_on_that_the_front_cannot_say_is_a_risk() {
     let of = |pages: &str, others: &str| {
         of_server(&format!(

@@ -53,11 +53,12 @@ impl ServerReader<'_, '_> {
         let asked = AskedLocation::find(uri, server)?;
         let alone = asked.alone();
         let blocks = [alone.inside(), server.plain, server.outer];
-        let wanted = sign_on::told(Scope {
+        let scope_of_asked = Scope {
             blocks: &blocks,
             expression: None,
             upstreams: self.upstreams,
-        })?;
+        };
+        let wanted = sign_on::told(scope_of_asked, self.proxy)?;
         let matchers = [Matcher::Exact(uri.to_owned())];
         let found = LocationPaths {
             matchers: &matchers,
