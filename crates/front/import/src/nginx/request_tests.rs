@@ -11,7 +11,9 @@ use crate::directive::Directive;
 use crate::expression::{Expression, translated};
 use crate::nginx::maps;
 use crate::nginx::referers;
-use crate::nginx::variables::{braced, expand, fill, is_variable_name, passed, placeholder};
+use crate::nginx::variables::{
+    braced, expand, fill, is_given_later, is_variable_name, passed, placeholder,
+};
 
 /// A variable that has one of a few values: that of the first test that holds, or else the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,8 +158,11 @@ pub(super) fn choices(inner: &[Directive], server: &[Directive], outer: &[Direct
         let Some(name) = variable(set.word(0)) else {
             continue;
         };
+        let is_changed = [server, outer]
+            .into_iter()
+            .any(|block| is_given_later(block, set.word(0)));
         // If a `map` also gives the variable a value, its value is not known.
-        if found.remove(name).is_none() && is_constant(set, inner) {
+        if found.remove(name).is_none() && is_constant(set, inner) && !is_changed {
             let choice = Choice {
                 entries: Vec::new(),
                 otherwise: braced(set.word(1)),
@@ -167,7 +172,8 @@ pub(super) fn choices(inner: &[Directive], server: &[Directive], outer: &[Direct
     }
     for (block, other) in [(server, inner), (inner, server)] {
         for name in set_by_conditions(block) {
-            if given(other, name) > 0 || found.contains_key(&name[1..]) {
+            let is_given = given(other, name) > 0 || is_given_later(outer, name);
+            if is_given || found.contains_key(&name[1..]) {
                 continue;
             }
             if let Some(choice) = variable(name).and_then(|it| set_choice(it, block, &found)) {
@@ -194,6 +200,12 @@ pub(super) fn choices(inner: &[Directive], server: &[Directive], outer: &[Direct
 /// that no other directive gives a value to the variable of a `map`.
 fn variable(word: &str) -> Option<&str> {
     word.strip_prefix('$').filter(is_variable_name)
+}
+
+/// Whether a directive of a location may change which values variables have there.
+pub(super) fn changes_choices(directive: &Directive) -> bool {
+    let name = directive.name.as_str();
+    matches!(name, "valid_referers" | "set") || name.ends_with("_set") || only_sets(directive)
 }
 
 /// Whether a directive is an `if` that does nothing but give variables values.

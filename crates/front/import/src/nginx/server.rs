@@ -33,7 +33,7 @@ use crate::nginx::logs;
 use crate::nginx::names::{leave_nameless, nameless, names};
 use crate::nginx::nested;
 use crate::nginx::pages::{PageServer, Pages};
-use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, only_sets, uses, with_value};
+use crate::nginx::request_tests::{self, Choices, VERSIONS_MAX, uses, with_value};
 use crate::nginx::reverse;
 use crate::nginx::rewrite;
 use crate::nginx::slashes::{LocationRules, slashes};
@@ -191,7 +191,7 @@ impl LedgerKeeper for ServerReader<'_, '_> {
 impl ServerReader<'_, '_> {
     /// Converts one `server` block into a virtual host.
     fn server(&mut self, server: &Directive, vhosts: &[String]) {
-        let constants = constants(server.inside(), self.expansion.ledger);
+        let constants = constants(server.inside(), self.outer, self.expansion.ledger);
         let with_constants = filled(server.inside(), &constants);
         let unnested = nested::unnested(&with_constants);
         let inner = unnested.as_deref().unwrap_or(&with_constants);
@@ -742,10 +742,7 @@ impl Server<'_> {
     /// The variables that have one of a few known values (from `map`, `set` and `valid_referers`), as a location with
     /// the directives `inner` sees them.
     fn choices_in(&self, inner: &[Directive]) -> Cow<'_, Choices> {
-        if inner
-            .iter()
-            .any(|it| matches!(it.name.as_str(), "valid_referers" | "set") || only_sets(it))
-        {
+        if inner.iter().any(request_tests::changes_choices) {
             Cow::Owned(request_tests::choices(inner, self.plain, self.outer))
         } else {
             Cow::Borrowed(self.choices)

@@ -157,8 +157,13 @@ fn renamed(directives: &[Directive], names: &HashSet<String>) -> Vec<Directive> 
 }
 
 /// The variables of a server that have one value for all requests, with that value: `$server_name` if the first name
-/// is a plain one, and those that a single `set` defines without other variables. Marks these `set`s as mapped.
-pub(super) fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String, String)> {
+/// is a plain one, and those that a single `set` defines without other variables. Marks these `set`s as mapped. `outer` are
+/// the directives that the server inherits.
+pub(super) fn constants(
+    inner: &[Directive],
+    outer: &[Directive],
+    ledger: &mut Ledger,
+) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let server_name = inner.iter().find(|it| it.name == "server_name");
     let first_name = server_name.map_or("", |it| it.word(0));
@@ -167,7 +172,8 @@ pub(super) fn constants(inner: &[Directive], ledger: &mut Ledger) -> Vec<(String
     }
     for directive in inner.iter().filter(|it| it.name == "set") {
         let (name, value) = (directive.word(0), directive.word(1));
-        if has_several_givers(inner, name) || value.contains('$') {
+        let is_changed = has_several_givers(inner, name) || is_given_later(outer, name);
+        if is_changed || value.contains('$') {
             continue;
         }
         if let Some(name) = name.strip_prefix('$') {
@@ -184,6 +190,15 @@ pub(super) fn has_several_givers(inner: &[Directive], variable: &str) -> bool {
     collect_givers(inner, &mut givers);
     let name = variable.trim_start_matches('$').to_ascii_lowercase();
     givers.get(&name).is_some_and(|it| it.len() > 1)
+}
+
+/// Whether a directive such as `auth_request_set`, among these or inside them, gives a variable a value that replaces the one
+/// of a `set`: nginx executes it later.
+pub(super) fn is_given_later(directives: &[Directive], variable: &str) -> bool {
+    directives.iter().any(|it| {
+        let is_giver = it.name.ends_with("_set") && it.word(0).eq_ignore_ascii_case(variable);
+        is_giver || is_given_later(it.inside(), variable)
+    })
 }
 
 /// The directives with the values of these variables in their place.

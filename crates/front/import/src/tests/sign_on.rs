@@ -316,6 +316,61 @@ fn what_two_sign_ons_say_is_kept_apart() {
     assert!(import.risks() > 0);
 }
 
+/// nginx executes `auth_request_set` after each `set`.
+#[test]
+fn a_variable_of_the_answer_has_no_value_of_the_client() {
+    let set = "set $user $http_x_dev_user;";
+    let of_answer = "auth_request /auth; auth_request_set $user $upstream_http_x_auth_user;";
+    let pass = format!("{HOST} proxy_set_header X-User $user; proxy_pass http://app:80;");
+    // Directives of the outer block, of the server and of its location.
+    for (outer, server, location) in [
+        ("", of_answer, set),
+        (of_answer, "", set),
+        ("", set, of_answer),
+        (
+            "",
+            "if ($http_a) { set $user $http_x_dev_user; }",
+            of_answer,
+        ),
+        (
+            of_answer,
+            "if ($http_a) { set $user $http_x_dev_user; }",
+            "",
+        ),
+        (
+            of_answer,
+            "",
+            "if ($http_a) { set $user $http_x_dev_user; }",
+        ),
+        (of_answer, "set $user x-dev-user;", ""),
+        ("", "set $user x-dev-user;", of_answer),
+    ] {
+        let conf = format!(
+            "{outer}\nserver {{ listen 80; server_name a.org; {server}\n\
+             location / {{ {location} {pass} }}\n{ASKED} }}"
+        );
+        let import = converted(&[("/c.conf", &conf)], None);
+        let lines: Vec<&str> = import
+            .text
+            .lines()
+            .filter(|it| !it.starts_with('#'))
+            .collect();
+        let text = lines.join("\n").to_lowercase().replace('_', "-");
+        assert!(!text.contains("x-dev-user"), "{conf}\n{text}");
+        let is_told = sign_ons(&import)
+            .concat()
+            .contains("fields = { X-User = \"user\" }");
+        assert!(is_told || !reaches(&import), "{conf}\n{text}");
+    }
+    // What nothing else gives a value has that of its `set`.
+    let import = of_server(&format!("location / {{ {set} {pass} }}"));
+    assert!(
+        import.text.to_lowercase().contains("x-dev-user"),
+        "{}",
+        import.text
+    );
+}
+
 const HOST: &str = "proxy_set_header Host $host;";
 
 const ASKED: &str = "location = /auth { internal; proxy_pass http://sso:4180; proxy_pass_request_body off; \
