@@ -8,6 +8,7 @@ use crate::expression::translated;
 use crate::files::Files;
 use crate::ledger::{Id, Ledger};
 use crate::nginx::location::{Scope, modifier};
+use crate::nginx::sign_on::is_never_shown;
 use crate::pages::{page, status};
 use crate::plan::Keys;
 use crate::toml_text::quoted_list;
@@ -49,6 +50,7 @@ impl Pages {
                     let statuses = codes.iter().filter_map(|it| status(it));
                     keys.extend(statuses.map(|it| (it, file.clone())));
                 }
+                Err(_) if is_never_shown(directive, scope) => ledger.mapped(directive.id),
                 Err(text) => ledger.risk(directive.id, text),
             }
         }

@@ -3,7 +3,7 @@
 use catamaran_config::is_ruled_field;
 
 use crate::directive::Directive;
-use crate::ledger::{Id, Ledger};
+use crate::ledger::Id;
 use crate::nginx::location::Scope;
 use crate::nginx::variables::{expand, is_variable_name};
 
@@ -146,8 +146,9 @@ pub(super) fn sign_in(scope: Scope<'_>, server: &[Directive]) -> Option<(String,
     Some((to, vec![page.id, location.id, answer.id]))
 }
 
-/// Marks pages for 401 that nothing can answer: no sign-on is asked, and answers of applications stay as they are.
-pub(super) fn leave_pages(scope: Scope<'_>, ledger: &mut Ledger) {
+/// Whether an `error_page` is for 401 alone, and nothing has this status: no sign-on is asked, no directive gives the
+/// status, and answers of applications stay as they are.
+pub(super) fn is_never_shown(page: &Directive, scope: Scope<'_>) -> bool {
     let is_on = |name: &str| scope.find(name).is_some_and(|it| it.word(0) != "off");
     let names = [
         "auth_request",
@@ -155,15 +156,19 @@ pub(super) fn leave_pages(scope: Scope<'_>, ledger: &mut Ledger) {
         "auth_jwt",
         "proxy_intercept_errors",
     ];
-    if names.into_iter().any(is_on) {
-        return;
-    }
-    for page in scope.level(|it| it.name == "error_page") {
-        let statuses = page.words.iter().filter(|it| it.parse::<u16>().is_ok());
-        if statuses.into_iter().all(|it| it == UNAUTHORIZED) {
-            ledger.mapped(page.id);
-        }
-    }
+    let mut statuses = page.words.iter().filter(|it| it.parse::<u16>().is_ok());
+    let mut directives = scope.blocks.iter().flat_map(|it| it.iter());
+    statuses.all(|it| it == UNAUTHORIZED)
+        && !names.into_iter().any(is_on)
+        && !directives.any(gives_unauthorized)
+}
+
+/// Whether a directive, or one inside it, may give requests the status 401.
+fn gives_unauthorized(directive: &Directive) -> bool {
+    let mut words = directive.words.iter();
+    let has_status = words.any(|it| it.trim_start_matches('=') == UNAUTHORIZED);
+    (has_status && directive.name != "error_page")
+        || directive.inside().iter().any(gives_unauthorized)
 }
 
 /// The address of the page to sign on, with placeholders of the front; `None` if the front cannot write it.

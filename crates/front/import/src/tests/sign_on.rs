@@ -277,6 +277,39 @@ fn a_page_to_sign_on_that_the_front_cannot_say_is_a_risk() {
 }
 
 #[test]
+fn a_page_for_401_beside_a_place_without_a_sign_on_is_a_file_or_a_risk() {
+    let of = |lines: &str| {
+        let conf = format!(
+            "server {{\nlisten 80;\nserver_name a.org;\nerror_page 401 /401.html;\n\
+             location / {{ {HOST} proxy_pass http://app:80; {lines} }}\n\
+             location = /401.html {{ root /www; }}\n}}\n"
+        );
+        let with_page = converted(&[("/c.conf", &conf), ("/www/401.html", "Who?")], None);
+        (with_page, converted(&[("/c.conf", &conf)], None))
+    };
+    let is_said = |import: &Import| {
+        let mut remarks = import.remarks.iter();
+        remarks.any(|it| it.weight == Weight::Risk && it.text.contains("its page"))
+    };
+    for (lines, is_shown) in [
+        ("", false),
+        ("if ($http_a) { return 403; }", false),
+        ("if ($http_a) { return 401; }", true),
+        ("limit_req_status 401;", true),
+    ] {
+        let (with_page, without_page) = of(lines);
+        let shows = with_page.text.contains("401 = \"/www/401.html\"");
+        assert!(shows && !is_said(&with_page), "{lines}\n{}", with_page.text);
+        assert_eq!(
+            is_said(&without_page),
+            is_shown,
+            "{lines} {:?}",
+            without_page.remarks
+        );
+    }
+}
+
+#[test]
 fn what_two_sign_ons_say_is_kept_apart() {
     let app = |path: &str, lines: &str| {
         format!(

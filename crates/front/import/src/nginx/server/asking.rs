@@ -19,7 +19,7 @@ impl ServerReader<'_, '_> {
             if let Some(off) = scope.find("auth_request") {
                 self.ledger().mapped(off.id);
             }
-            return sign_on::leave_pages(scope, self.ledger());
+            return;
         };
         match self.service(directive, scope, server) {
             Ok(sign_on) => {
