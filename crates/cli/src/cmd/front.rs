@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use catamaran_admin_api::{
-    CertificateStatus, FrontStatus, OperationReport, ProfileList, ReplacedCertificate, UpgradeStart,
+    CertificateStatus, FrontStatus, IssuedNameStatus, OperationReport, ProfileList,
+    ReplacedCertificate, UpgradeStart,
 };
 use catamaran_units::{parse_duration, parse_lifetime};
 use jiff::Timestamp;
@@ -173,6 +174,9 @@ fn table(tls: &ProfileList, now: i64) -> String {
                     .expect("a string takes all");
             }
         }
+        for issued in &profile.acme {
+            writeln!(text, "  {}", issuance(issued)).expect("a string takes all");
+        }
         if let Some(reason) = &profile.refused {
             let reason = reason.escape_debug();
             writeln!(
@@ -181,6 +185,25 @@ fn table(tls: &ProfileList, now: i64) -> String {
             )
             .expect("a string takes all");
         }
+    }
+    text
+}
+
+/// The state of a name that gets its certificate by ACME.
+fn issuance(issued: &IssuedNameStatus) -> String {
+    let mut text = format!("{} by ACME: {}", word(&issued.name), word(&issued.state));
+    if let Some(next) = &issued.next_attempt {
+        text.push_str(&format!(", next attempt at {}", moment(next)));
+    }
+    if let Some(problem) = &issued.problem {
+        let attempts = match issued.failures {
+            0 => String::new(),
+            failures => format!("{failures} in a row "),
+        };
+        text.push_str(&format!(
+            "\n    {attempts}FAILED: {}",
+            problem.escape_debug()
+        ));
     }
     text
 }
@@ -282,6 +305,29 @@ mod tests {
         );
         assert_eq!(complaints(&bad, now, 0), 2);
         assert_eq!(table(&list(vec![]), now), "no listener speaks TLS\n");
+    }
+
+    #[test]
+    fn a_name_is_told_with_its_next_attempt() {
+        let failed = json!({
+            "name": "b.test", "state": "awaited", "failures": 2, "problem": "order: no\nanswer",
+            "next_attempt": "2030-01-01T00:10:00Z",
+        });
+        let served = json!({
+            "name": "a.test", "state": "served", "next_attempt": "2030-03-01T00:00:00Z",
+        });
+        let followed = json!({"name": "c.test", "state": "followed"});
+        let tls = list(vec![json!({
+            "name": "www", "read": "2029-12-01T00:00:00Z", "acme": [served, failed, followed],
+        })]);
+        let expected = "\
+[tls.www], read at 2029-12-01 00:00:00 UTC
+  a.test by ACME: served, next attempt at 2030-03-01 00:00:00 UTC
+  b.test by ACME: awaited, next attempt at 2030-01-01 00:10:00 UTC
+    2 in a row FAILED: order: no\\nanswer
+  c.test by ACME: followed
+";
+        assert_eq!(table(&tls, 0), expected);
     }
 
     #[test]
