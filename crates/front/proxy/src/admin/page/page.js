@@ -52,8 +52,10 @@ async function ask(method, path, body, version) {
   if (token) headers.Authorization = `Bearer ${token}`;
   if (method !== 'GET') headers['Content-Type'] = 'application/json';
   if (version) headers['If-Match'] = `"${version}"`;
-  const answer = await fetch(`/api/v1/${path}`, {
-    method, headers, body: body && JSON.stringify(body), cache: 'no-store', credentials: 'omit',
+  // The user and the password that the browser asked for are sent, too, unless there is a token. They may stand in the
+  // page's own URL, to which nothing can be fetched, so the path is not relative.
+  const answer = await fetch(`${location.origin}/api/v1/${path}`, {
+    method, headers, body: body && JSON.stringify(body), cache: 'no-store', credentials: 'same-origin',
     signal: AbortSignal.timeout(15000),
   });
   let value = {};
@@ -61,6 +63,9 @@ async function ask(method, path, body, version) {
   if (!answer.ok) throw new Refused(answer.status, value);
   return value;
 }
+
+/** Whether the token is what the front misses, and not a user of its sign-on. */
+const lacksToken = error => error instanceof Refused && error.status === 401 && error.token === 'token';
 
 const pathOf = backend =>
   `upstreams/${encodeURIComponent(backend.upstream)}/backends/${encodeURIComponent(backend.name)}`;
@@ -713,7 +718,7 @@ async function showKeys(cache) {
     fit($('keys-rows'), 0, 4);
     $('keys-error').hidden = false;
     setText($('keys-error'), error.message);
-    if (error instanceof Refused && error.status === 401) openToken(token ? error.message : '');
+    if (lacksToken(error)) openToken(token ? error.message : '');
   }
 }
 
@@ -803,10 +808,14 @@ async function poll() {
 }
 
 async function explainTrouble(error) {
-  if (error instanceof Refused && error.status === 401) {
-    trouble('The front wants its token before it shows anything.');
+  if (lacksToken(error)) {
+    trouble('The front asks for its token before it shows anything.');
     if (!$('token').open && !askedForToken) openToken(token ? error.message : '');
     askedForToken = true;
+    return;
+  }
+  if (error instanceof Refused && error.status === 401) {
+    trouble('The front asks for a user and a password before it shows anything. Load this page again to enter them, or give the token.');
     return;
   }
   const since = lastAnswer ? ` What is shown is from ${clock(lastAnswer)}.` : '';
@@ -978,7 +987,7 @@ async function recover(error, what) {
   changeError(`Refused: ${error.message}.`);
   if (error.token === 'last-backend' && what.body && !$('change').querySelector('[name=force]'))
     $('change-fields').append(make('label', {}, make('input', { type: 'checkbox', name: 'force' }), 'do it all the same: new sessions will be answered 503'));
-  if (error.status === 401) { $('change').close(); openToken(error.message); }
+  if (lacksToken(error)) { $('change').close(); openToken(error.message); }
 }
 
 // ---- Token ----
