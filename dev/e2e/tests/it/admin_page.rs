@@ -412,6 +412,37 @@ fn a_cache_shows_its_keys_to_whoever_has_the_token() {
 }
 
 #[test]
+fn a_user_of_the_sign_on_reads_and_changes_without_the_token() {
+    let (_application, url) = application();
+    let users = tempfile::NamedTempFile::new().unwrap();
+    fs::write(users.path(), USERS).unwrap();
+    let front = Front::with_config(&format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\nauth = \"operators\"\n\
+         [auth.operators]\nusers_file = \"{}\"\n\
+         [[upstream.app.backend]]\nname = \"blue\"\nurl = \"{url}\"\n",
+        users.path().display()
+    ))
+    .unwrap();
+    let line = front.wait_for_log("admin on http://").unwrap();
+    let (_, page) = line.split_once("admin on http://").unwrap();
+    let mut browser = Browser::start(&[]).unwrap();
+    browser
+        .open(&format!("http://ann:secret@{}/", page.trim()))
+        .unwrap();
+    browser.wait(&shows("blue", "up")).unwrap();
+    choose(&mut browser, "blue", "weight");
+    browser.type_into("#change [name=weight]", "7").unwrap();
+    browser.click("#change-go").unwrap();
+    browser.wait(CLOSED).unwrap();
+    front.wait_for_log("ann at 127.0.0.1:").unwrap();
+    let asked = browser
+        .evaluate("document.querySelector('#token').open")
+        .unwrap();
+    assert_eq!(asked, false);
+}
+
+#[test]
 fn it_fits_a_telephone_in_light_and_dark() {
     let mut tier = Tier::start();
     tier.colleague(&["drain", "app/green", "--reason", &"x".repeat(150)]);
@@ -678,6 +709,9 @@ fn pages_of_others_can_neither_read_nor_change() {
 }
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Made by: htpasswd -nbBC 4 ann secret
+const USERS: &str = "ann:$2y$04$BDsctodQR/lVgkBWw8Wue.7UqFJZ1OUfa1MHqRqRBxBImKQbgf.e.\n";
 
 /// A name that the configuration allows.
 const HOSTILE: &str = "<svg/onload=window.hacked=1>";

@@ -369,6 +369,11 @@ fn the_admin_listener_asks_for_a_user() {
         assert_eq!(status(&ask(path, &["--user", "ann:wrong"])), 401);
         assert_eq!(status(&ask(path, &["--user", "ann:secret"])), 200);
     }
+    // A page that DNS rebinding leads here learns nothing about a password, and does not use up the failures.
+    for user in ["ann:wrong", "ann:guess", "ann:other", "ann:secret"] {
+        let rebound = ask("/", &["--user", user, "--header", "Host: evil.example"]);
+        assert_eq!(status(&rebound), 421, "{user}: {rebound}");
+    }
     // Monitoring has no password.
     assert_eq!(status(&ask("/healthz", &[])), 200);
     let change = [
@@ -405,6 +410,12 @@ fn explain_supposes_a_right_password() {
     assert!(
         bare.contains("auth-denied") && bare.contains("has no user and password"),
         "{bare}"
+    );
+    // As the front refuses them: `ann` without a colon.
+    let malformed = explain("&header=Authorization:%20Basic%20YW5u&auth=200");
+    assert!(
+        malformed.contains("auth-password") && malformed.contains("credentials have no colon"),
+        "{malformed}"
     );
     let ann = "&header=Authorization:%20Basic%20YW5uOnNlY3JldA==";
     let supposed = explain(ann);
