@@ -234,7 +234,7 @@ impl SiteLimits {
 
     /// Asks the limit with this number about the address of a client.
     fn ask_of(&self, number: u16, client: IpAddr) -> Ask {
-        let network = Network::new(client, ADDRESS_PREFIX);
+        let network = network_of(client);
         Ask {
             limit: number,
             key: self.ledger.table.key(number, &network),
@@ -421,5 +421,10 @@ impl Ledger {
     }
 }
 
-/// The bits of an address by which connections and wrong passwords are counted.
+/// The network by which connections, wrong passwords and hashes of a client are counted.
+pub(crate) fn network_of(client: IpAddr) -> Network {
+    Network::new(client, ADDRESS_PREFIX)
+}
+
+/// The bits of an address of IPv4 and of IPv6 that [`network_of`] keeps.
 const ADDRESS_PREFIX: [u8; 2] = [32, 64];

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use crate::lock::lock;
 use crate::site::Site;
-use crate::site::limits::FailureCharge;
+use crate::site::limits::{FailureCharge, network_of};
 use crate::users::ReadUsers;
 
 /// The passwords that were right, and the hashes that wait and run.
@@ -178,7 +178,7 @@ impl Passwords {
             return Ok(awaited());
         }
         let charge = question.charge().map_err(PasswordVerdict::Limited)?;
-        let network = Network::new(question.client, ADDRESS_PREFIX);
+        let network = network_of(question.client);
         let Ok(ticket) = state.queue.push(network, job) else {
             charge.refund();
             return Err(PasswordVerdict::Busy);
@@ -330,9 +330,6 @@ const THREADS_MAX: usize = 4;
 
 /// The most requests that wait for one hash.
 const WAITERS_MAX: usize = 256;
-
-/// The bits of an address of IPv4 and of IPv6 whose hashes are counted together.
-const ADDRESS_PREFIX: [u8; 2] = [32, 64];
 
 #[cfg(test)]
 mod tests;
