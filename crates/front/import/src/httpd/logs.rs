@@ -101,13 +101,13 @@ fn fact(part: &str) -> Option<String> {
 /// Formats of distributions that need not be converted, because the front's own format has their facts.
 const USUAL: [&str; 3] = ["combined", "common", "vhost_combined"];
 
-/// The `%…` of httpd for which the front has a name. Users and identd are left out: the front authenticates no users.
+/// The `%…` of httpd for which the front has a name. identd is left out: the front does not ask it.
 const FACTS: [(&str, &str); 18] = [
     ("%", "%"),
     ("a", "{client}"),
     ("h", "{client}"),
     ("l", "-"),
-    ("u", "-"),
+    ("u", "{user}"),
     ("t", "[{time_local}]"),
     ("r", "{request}"),
     ("s", "{status}"),

@@ -82,15 +82,14 @@ fn fact(variable: &str) -> Option<String> {
 /// The name of the format that nginx has without `log_format`.
 const COMBINED: &str = "combined";
 
-/// The variables of nginx for which the front has a name. `$remote_user` is always empty, because the front
-/// authenticates no users.
+/// The variables of nginx for which the front has a name.
 const FACTS: [(&str, &str); 16] = [
     ("args", "{query}"),
     ("body_bytes_sent", "{bytes}"),
     ("host", "{host}"),
     ("query_string", "{query}"),
     ("remote_addr", "{client}"),
-    ("remote_user", "-"),
+    ("remote_user", "{user}"),
     ("request", "{request}"),
     ("request_id", "{request_id}"),
     ("request_method", "{method}"),

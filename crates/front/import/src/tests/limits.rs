@@ -222,7 +222,7 @@ fn a_log_whose_variables_have_names_is_written_alike() {
     let main = "log_format main '$remote_addr - $remote_user [$time_local] \"$request\" '\n\
         '$status $body_bytes_sent {$http_x_forwarded_for} rt=$request_time';\naccess_log /var/log/a.log main;";
     let import = log(main);
-    let line = "[log]\nformat = \"{client} - - [{time_local}] \\\"{request}\\\" {status} {bytes} \
+    let line = "[log]\nformat = \"{client} - {user} [{time_local}] \\\"{request}\\\" {status} {bytes} \
         {{{header:x-forwarded-for}}} rt={duration}\"\n";
     assert!(import.text.contains(line), "{}", import.text);
     let notes = said(&import, Weight::Note).join("\n");
@@ -271,7 +271,7 @@ fn a_log_of_httpd_whose_parts_have_names_is_written_alike() {
     let import = log(
         "LogFormat \"%h %l %u %t \\\"%r\\\" %>s %b {%{X-Tenant}i} %D\\t%{User-agent}i\" mine\nCustomLog logs/a mine",
     );
-    let line = "[log]\nformat = \"{client} - - [{time_local}] \\\"{request}\\\" {status} {bytes} \
+    let line = "[log]\nformat = \"{client} - {user} [{time_local}] \\\"{request}\\\" {status} {bytes} \
         {{{header:x-tenant}}} {total_us}\\u0009{user_agent}\"\n";
     assert!(import.text.contains(line), "{}", import.text);
     let import = log("CustomLog logs/a \"%m %U %%\"");
