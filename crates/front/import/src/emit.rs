@@ -249,7 +249,9 @@ impl<'a> Writer<'a> {
         let asked = self.asked(groups);
         for (name, sign_on) in plan.sign_ons.iter().filter(|it| asked.contains(it.0)) {
             let _ = writeln!(self.out, "\n[auth.{name}]");
-            self.line("upstream", &quoted(&plan.upstreams[sign_on.upstream].name));
+            if let Some(upstream) = sign_on.upstream {
+                self.line("upstream", &quoted(&plan.upstreams[upstream].name));
+            }
             self.keys(&sign_on.keys);
         }
     }
@@ -278,7 +280,8 @@ impl<'a> Writer<'a> {
         }
         let asked = self.asked(groups);
         let services = plan.sign_ons.iter().filter(|it| asked.contains(it.0));
-        used.extend(services.map(|(_, it)| plan.upstreams[it.upstream].name.as_str()));
+        let services = services.filter_map(|(_, it)| it.upstream);
+        used.extend(services.map(|it| plan.upstreams[it].name.as_str()));
         for upstream in &plan.upstreams {
             if used.contains(upstream.name.as_str()) {
                 self.upstream(upstream);

@@ -2,6 +2,7 @@
 //! restrict access.
 
 mod access;
+mod certificate_user;
 mod cookies;
 mod expires;
 mod expressions;
@@ -13,6 +14,7 @@ mod listen;
 mod logs;
 pub(crate) mod modules;
 mod names;
+mod order;
 mod pages;
 mod processing;
 pub(crate) mod proxy;
@@ -20,6 +22,7 @@ mod question_marks;
 mod redirect;
 mod section;
 mod senders;
+mod sign_on;
 mod slashes;
 pub(crate) mod tree;
 mod tunnel;

@@ -347,6 +347,11 @@ impl Ledger {
         self.entries[id.0].fate.is_none()
     }
 
+    /// Whether the written file does not do what the directive says.
+    pub(crate) fn is_lost(&self, id: Id) -> bool {
+        matches!(self.entries[id.0].fate, Some(Fate::Decided | Fate::Kept))
+    }
+
     /// Whether the directive was dropped as needless.
     pub(crate) fn is_dropped(&self, id: Id) -> bool {
         self.entries[id.0].fate == Some(Fate::Dropped)

@@ -32,6 +32,7 @@ mod mod_jk;
 mod nginx;
 mod pages;
 mod parameters;
+mod passwords;
 mod plan;
 pub mod read;
 mod regex;
@@ -270,7 +271,7 @@ fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledg
         };
         let asks_there = |name: &String| {
             let mut all = plan.sign_ons.iter();
-            all.any(|(known, it)| known == name && it.upstream == index)
+            all.any(|(known, it)| known == name && it.upstream == Some(index))
         };
         for rule in plan.hosts.iter_mut().flat_map(|host| &mut host.rules) {
             let asks = rule.settings.sign_on.as_ref().is_some_and(asks_there);

@@ -20,7 +20,7 @@ pub(crate) use limits::{Limits, ZoneLimit};
 pub(crate) use listener::{ClientCertificates, Listener, Tls, TlsSettings};
 pub(crate) use model::{Model, Schemes, first_match};
 pub(crate) use shared_settings::SharedSettings;
-pub(crate) use sign_ons::{SignOn, SignOns};
+pub(crate) use sign_ons::{AuthSettings, AuthValue, Members, Satisfy, SignOn, SignOns};
 
 use crate::condition::{Scheme, When};
 use crate::judge::{Admission, JudgedPlace, PlaceUse};
@@ -211,6 +211,10 @@ pub(crate) struct Settings {
     /// The clients that a third guard lets in, by their methods, while sections are being applied; then it is joined
     /// to `access`.
     pub(crate) methods: Access,
+    /// Whether `access` or `compat` suffices, and how passwords are asked for, while sections are being applied; then it
+    /// is part of `access` and `sign_on`.
+    pub(crate) satisfy: Option<Satisfy>,
+    pub(crate) auth: AuthSettings,
     /// Whether TLS is required, while sections are being applied; then a rule of its own closes plain HTTP.
     pub(crate) tls_only: bool,
     /// Whether an unknown directive may keep clients out, while sections are being applied; then it is part of
@@ -250,6 +254,13 @@ pub(crate) enum Access {
     /// All clients with one of these methods, of which GET includes HEAD; with `except`, all with any other method.
     /// It is used only while sections are being applied; then there are rules by methods.
     Methods { names: Vec<String>, except: bool },
+    /// Users who have signed on by a password, from these networks; without networks, from all. It is used only while
+    /// sections are being applied; then the rule has a sign-on.
+    SignedOn {
+        members: Members,
+        allow: Vec<String>,
+        deny: Vec<String>,
+    },
     /// No client; the source also refuses all.
     Nobody,
     /// Clients that only the old server can distinguish; without it, the paths are closed.

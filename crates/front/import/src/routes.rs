@@ -551,7 +551,7 @@ impl Earlier {
 pub(crate) fn outcome(rule: &Rule) -> Action {
     match rule.settings.access {
         Access::Nobody => Action::Answer(403),
-        Access::Unsaid | Access::Methods { .. } => Action::Closed,
+        Access::Unsaid | Access::Methods { .. } | Access::SignedOn { .. } => Action::Closed,
         Access::Open | Access::Networks { .. } => rule.action.clone(),
     }
 }

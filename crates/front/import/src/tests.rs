@@ -17,6 +17,7 @@ mod kept;
 mod limits;
 mod methods;
 mod nginx;
+mod passwords;
 mod planted;
 mod request_tests;
 mod server_guards;

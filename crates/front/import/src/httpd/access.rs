@@ -1,11 +1,12 @@
-//! Access control of httpd: `Require`, `Order`, `Allow`, `Deny`, authentication, and client certificates.
+//! Access control of httpd: `Require`, authentication, and what modules say together.
 
 use std::net::IpAddr;
 
 use crate::directive::Directive;
+use crate::httpd::order;
 use crate::judge::JudgedPlace;
 use crate::ledger::{Id, Ledger};
-use crate::plan::Access;
+use crate::plan::{Access, AuthSettings, AuthValue, Members, Satisfy};
 
 /// The access rules of a section. mod_authz_core and mod_access_compat decide independently, and both must let a
 /// client in. What a section says to one of them replaces what an outer section says to it.
@@ -17,6 +18,10 @@ pub(crate) struct Guards {
     pub(crate) compat: Option<Access>,
     /// The clients that `AllowMethods` lets in; `None` if the section has none.
     pub(crate) methods: Option<Access>,
+    /// Whether `authz` or `compat` suffices; `None` if the section does not say.
+    pub(crate) satisfy: Option<Satisfy>,
+    /// How passwords are asked for.
+    pub(crate) auth: AuthSettings,
     /// Whether clients must have come over TLS.
     pub(crate) tls_only: bool,
     /// Whether a directive that the importer does not know may keep clients out; a deeper section cannot
@@ -28,13 +33,20 @@ impl Guards {
     /// Whether the section says anything about access.
     pub(crate) fn is_some(&self) -> bool {
         let has_access = self.accesses().next().is_some();
-        has_access || self.tls_only || self.is_strange
+        let says_how = self.satisfy.is_some() || self.asks_otherwise();
+        has_access || says_how || self.tls_only || self.is_strange
     }
 
-    /// Whether the section may keep any client out.
+    /// Whether the section may keep any client out, also by saying which passwords an outer section asks for.
     pub(crate) fn closes(&self) -> bool {
         let closes = self.accesses().any(|access| *access != Access::Open);
-        closes || self.tls_only || self.is_strange
+        let says_how = matches!(self.satisfy, Some(Satisfy::Any(_))) || self.asks_otherwise();
+        closes || says_how || self.tls_only || self.is_strange
+    }
+
+    /// Whether the section says how passwords are asked for.
+    pub(crate) fn asks_otherwise(&self) -> bool {
+        self.auth != AuthSettings::NONE
     }
 
     /// What the section says to each module.
@@ -61,6 +73,8 @@ impl Guards {
         self.authz = later.authz.or_else(|| self.authz.take());
         self.compat = later.compat.or_else(|| self.compat.take());
         self.methods = later.methods.or_else(|| self.methods.take());
+        self.satisfy = later.satisfy.or(self.satisfy);
+        self.auth.merge(&later.auth);
         self.tls_only |= later.tls_only;
         self.is_strange |= later.is_strange;
     }
@@ -70,7 +84,21 @@ impl Guards {
         let authz = self.authz.clone().unwrap_or_default();
         let compat = self.compat.clone().unwrap_or_default();
         let methods = self.methods.clone().unwrap_or_default();
-        if_strange(self.is_strange, both(both(authz, compat), methods))
+        if_strange(
+            self.is_strange,
+            both(satisfied(self.satisfy, authz, compat), methods),
+        )
+    }
+}
+
+/// The clients that `Require` and `Order` let in together. If one of both suffices, and each lets in some clients, it is
+/// not known.
+pub(crate) fn satisfied(satisfy: Option<Satisfy>, authz: Access, compat: Access) -> Access {
+    match (satisfy, authz, compat) {
+        (Some(Satisfy::All) | None, authz, compat) => both(authz, compat),
+        (_, Access::Nobody, other) | (_, other, Access::Nobody) => other,
+        (_, authz, compat) if authz == compat => authz,
+        _ => Access::Unsaid,
     }
 }
 
@@ -80,7 +108,51 @@ pub(crate) fn both(one: Access, two: Access) -> Access {
         (Access::Open, other) | (other, Access::Open) => other,
         (Access::Nobody, _) | (_, Access::Nobody) => Access::Nobody,
         (one, two) if one == two => one,
+        (one @ Access::SignedOn { .. }, other) | (other, one @ Access::SignedOn { .. }) => {
+            signed_on_and(one, other)
+        }
         // The importer does not compute the common part of two lists.
+        _ => Access::Unsaid,
+    }
+}
+
+/// The users of a sign-on who also pass another guard.
+fn signed_on_and(one: Access, other: Access) -> Access {
+    match (one, other) {
+        (
+            Access::SignedOn {
+                members,
+                allow,
+                deny,
+            },
+            Access::Networks {
+                allow: allowed,
+                deny: denied,
+            },
+        ) if allow.is_empty() && deny.is_empty() => Access::SignedOn {
+            members,
+            allow: allowed,
+            deny: denied,
+        },
+        (
+            Access::SignedOn {
+                members,
+                allow,
+                deny,
+            },
+            Access::SignedOn {
+                members: others,
+                allow: allowed,
+                deny: denied,
+            },
+        ) if allow == allowed && deny == denied => match members.and(others) {
+            Some(members) => Access::SignedOn {
+                members,
+                allow,
+                deny,
+            },
+            None => Access::Unsaid,
+        },
         _ => Access::Unsaid,
     }
 }
@@ -99,7 +171,8 @@ pub(crate) fn if_strange(is_strange: bool, access: Access) -> Access {
 pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guards {
     let mut guards = Guards {
         authz: with_limits(directives, required, ledger),
-        compat: with_limits(directives, ordered, ledger),
+        compat: with_limits(directives, order::ordered, ledger),
+        auth: auth(directives, ledger),
         ..Guards::default()
     };
     say_limits(directives, &guards, ledger);
@@ -111,12 +184,15 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
                 guards.tls_only = true;
                 ledger.mapped(directive.id);
             }
-            // It is enough that one of both modules lets the client in.
-            "satisfy" if value.eq_ignore_ascii_case("any") => {
-                ledger.unmapped(directive.id, "the front cannot express whom it admits");
-                guards.authz = Some(Access::Unsaid);
+            "satisfy" => {
+                // It is enough that one of both modules lets the client in.
+                guards.satisfy = Some(if value.eq_ignore_ascii_case("any") {
+                    Satisfy::Any(directive.id)
+                } else {
+                    Satisfy::All
+                });
+                ledger.mapped(directive.id);
             }
-            "satisfy" => ledger.mapped(directive.id),
             "authmerging" if value.eq_ignore_ascii_case("off") => ledger.mapped(directive.id),
             "authmerging" => {
                 ledger.unmapped(directive.id, "its guards are joined with those above it");
@@ -202,7 +278,8 @@ fn with_limits(
 }
 
 /// One access for all methods, from that of each named method and that of all others. `None` stands for a guard that is
-/// not there, which lets in all. [`Access::Unsaid`] if they differ, and one of them lets in only some clients.
+/// not there, which lets in all. [`Access::Unsaid`] if they differ, and one of them lets in only some clients, otherwise
+/// than by a sign-on.
 fn joined_methods(
     mut of_named: Vec<(String, Option<Access>)>,
     of_others: Option<Access>,
@@ -213,6 +290,14 @@ fn joined_methods(
     let is_open = |access: &Option<Access>| matches!(access, None | Some(Access::Open));
     let is_all_or_nothing =
         |access: &Option<Access>| is_open(access) || *access == Some(Access::Nobody);
+    // A sign-on holds for all methods: no client gets more by it.
+    let all = || of_named.iter().map(|it| &it.1).chain([&of_others]);
+    let signed_on = all().find(|it| matches!(it, Some(Access::SignedOn { .. })));
+    if let Some(signed_on) = signed_on
+        && all().all(|it| is_open(it) || it == signed_on)
+    {
+        return signed_on.clone();
+    }
     let mut accesses = of_named.iter().map(|(_, access)| access);
     if !is_all_or_nothing(&of_others) || !accesses.all(is_all_or_nothing) {
         return Some(Access::Unsaid);
@@ -258,6 +343,9 @@ fn say_limits(directives: &[Directive], guards: &Guards, ledger: &mut Ledger) {
         } else {
             ledger.mapped(limit.id);
         }
+        if matches!(guards.authz, Some(Access::SignedOn { .. })) {
+            ledger.note(limit.id, "the password is asked for with all methods");
+        }
     }
 }
 
@@ -266,9 +354,51 @@ pub(crate) fn is_limit(name: &str) -> bool {
     matches!(name, "limit" | "limitexcept")
 }
 
-/// Reports the directives of a section about authentication, all by one remark.
+/// What a section says about asking for passwords. Its directives are handled: where a place is settled they get their
+/// fates.
+fn auth(directives: &[Directive], ledger: &mut Ledger) -> AuthSettings {
+    let mut auth = AuthSettings::default();
+    for directive in directives {
+        let name = directive.name.as_str();
+        let value = match name {
+            "authtype" => &mut auth.kind,
+            "authname" => &mut auth.realm,
+            "authbasicprovider" => &mut auth.provider,
+            "authuserfile" => &mut auth.users_file,
+            "authgroupfile" => &mut auth.groups_file,
+            "authbasicauthoritative" if directive.word(0).eq_ignore_ascii_case("on") => {
+                ledger.mapped(directive.id);
+                continue;
+            }
+            "authmerging" => continue,
+            _ if is_sign_on(name) => {
+                auth.other = Some(directive.id);
+                continue;
+            }
+            _ => continue,
+        };
+        ledger.handle(directive.id);
+        *value = Some(AuthValue {
+            id: directive.id,
+            text: directive.words.join(" "),
+        });
+    }
+    auth
+}
+
+/// Reports the directives of a section about authentication by other modules, all by one remark.
 fn say_sign_on(directives: &[Directive], ledger: &mut Ledger) {
-    let all = || directives.iter().filter(|it| is_sign_on(&it.name));
+    let all = || {
+        let of_modules = directives.iter().filter(|it| is_sign_on(&it.name));
+        of_modules.filter(|it| it.name != "authmerging" && it.name != "authbasicauthoritative")
+    };
+    let is_basic = |it: &Directive| match it.name.as_str() {
+        "authtype" => ["basic", "none"].contains(&&*it.word(0).to_ascii_lowercase()),
+        name => OF_BASIC.contains(&name),
+    };
+    if all().all(is_basic) {
+        return;
+    }
     let demand = all().find(|it| !it.word(0).eq_ignore_ascii_case("off"));
     let text = match demand {
         Some(_) => "clients must sign on here, which was not converted",
@@ -312,6 +442,7 @@ pub(crate) fn is_sign_on(name: &str) -> bool {
 /// The clients that `Require` lets in, on its own or in sections such as `<RequireAny>`; `None` if there is none.
 fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
     let mut alternatives: Vec<Access> = Vec::new();
+    let mut last = None;
     for directive in directives {
         alternatives.push(match directive.name.as_str() {
             "require" => requirement(directive, ledger),
@@ -330,37 +461,62 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
             }
             _ => continue,
         });
+        last = Some(directive.id);
     }
-    match alternatives.len() {
+    let were_known = !alternatives.contains(&Access::Unsaid);
+    let access = match alternatives.len() {
         0 => None,
         // A single one may be any kind of access.
         1 => alternatives.pop(),
         _ => Some(any_of(alternatives)),
+    };
+    if let Some(last) = last
+        && were_known
+        && access == Some(Access::Unsaid)
+    {
+        ledger.unmapped(last, ALTERNATIVES);
     }
+    access
 }
 
 /// The clients that pass any of several requirements.
 fn any_of(alternatives: Vec<Access>) -> Access {
     let mut networks: Vec<String> = Vec::new();
+    let mut signed_on: Option<Members> = None;
     let mut is_open = false;
     for access in alternatives {
         match access {
             Access::Open => is_open = true,
             Access::Nobody => {}
             Access::Networks { allow, deny } if deny.is_empty() => networks.extend(allow),
+            Access::SignedOn {
+                members,
+                allow,
+                deny,
+            } if allow.is_empty() && deny.is_empty() => {
+                signed_on = Some(match signed_on {
+                    Some(others) => others.or(members),
+                    None => members,
+                });
+            }
             // A list of networks cannot contain the others.
             _ => return Access::Unsaid,
         }
     }
-    if is_open {
-        Access::Open
-    } else if networks.is_empty() {
-        Access::Nobody
-    } else {
-        Access::Networks {
+    match (signed_on, is_open, networks.is_empty()) {
+        (None, true, _) => Access::Open,
+        (None, false, true) => Access::Nobody,
+        (None, false, false) => Access::Networks {
             allow: networks,
             deny: Vec::new(),
-        }
+        },
+        (Some(members), false, true) => Access::SignedOn {
+            members,
+            allow: Vec::new(),
+            deny: Vec::new(),
+        },
+        // Some clients need not sign on.
+        (Some(_), ..) => Access::Unsaid,
     }
 }
 
@@ -368,40 +524,19 @@ fn any_of(alternatives: Vec<Access>) -> Access {
 fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
     let mut result = Access::Open;
     let mut denied: Vec<String> = Vec::new();
+    let mut were_known = true;
     for directive in directives {
-        let name = directive.name.as_str();
-        let lowered = lower(directive);
-        let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
-        let access = match (name, &words[..]) {
-            ("require", ["not", "ip", texts @ ..])
-                if texts.iter().all(|it| network(it).is_some()) =>
-            {
-                ledger.mapped(directive.id);
-                denied.extend(texts.iter().filter_map(|it| network(it)));
-                continue;
-            }
-            ("require", ["not", "local"]) => {
-                ledger.mapped(directive.id);
-                denied.extend(LOCAL.map(str::to_owned));
-                continue;
-            }
-            ("require", _) => requirement(directive, ledger),
-            ("requireall", _) => {
+        if let Some(networks) = excluded(directive, ledger) {
+            denied.extend(networks);
+            continue;
+        }
+        let access = match directive.name.as_str() {
+            "require" => requirement(directive, ledger),
+            "requireall" => {
                 ledger.mapped(directive.id);
                 all_required(directive.inside(), ledger)
             }
-            ("requirenone", _) if directive.inside().iter().all(|it| it.name == "require") => {
-                ledger.mapped(directive.id);
-                // Who passes one of these lines is refused.
-                match required(directive.inside(), ledger) {
-                    Some(Access::Networks { allow, deny }) if deny.is_empty() => {
-                        denied.extend(allow);
-                        continue;
-                    }
-                    _ => Access::Unsaid,
-                }
-            }
-            ("requireany", _) => {
+            "requireany" => {
                 ledger.mapped(directive.id);
                 required(directive.inside(), ledger).unwrap_or(Access::Nobody)
             }
@@ -411,7 +546,12 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
                 Access::Unsaid
             }
         };
+        were_known &= access != Access::Unsaid;
         result = both(result, access);
+        if were_known && result == Access::Unsaid {
+            ledger.unmapped(directive.id, "the front cannot express whom it admits");
+            were_known = false;
+        }
     }
     if denied.is_empty() {
         return result;
@@ -425,9 +565,41 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
             allow,
             deny: [deny, denied].concat(),
         },
+        Access::SignedOn {
+            members,
+            allow,
+            deny,
+        } => Access::SignedOn {
+            members,
+            allow,
+            deny: [deny, denied].concat(),
+        },
         // Exceptions change nothing where nobody is let in, or where it is not known who is.
         other => other,
     }
+}
+
+/// The networks that a line of `<RequireAll>` keeps out; `None` if it says something else.
+fn excluded(directive: &Directive, ledger: &mut Ledger) -> Option<Vec<String>> {
+    let lowered = lower(directive);
+    let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
+    let networks = match (directive.name.as_str(), &words[..]) {
+        ("require", ["not", "ip", texts @ ..]) => {
+            let read: Option<Vec<String>> = texts.iter().map(|it| network(it)).collect();
+            read?
+        }
+        ("require", ["not", "local"]) => LOCAL.map(str::to_owned).to_vec(),
+        // Who passes one of these lines is refused.
+        ("requirenone", _) if directive.inside().iter().all(|it| it.name == "require") => {
+            match required(directive.inside(), ledger) {
+                Some(Access::Networks { allow, deny }) if deny.is_empty() => allow,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    ledger.mapped(directive.id);
+    Some(networks)
 }
 
 /// The words of a directive, in lower case.
@@ -440,6 +612,8 @@ fn lower(directive: &Directive) -> Vec<String> {
 fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
     let lowered = lower(directive);
     let words: Vec<&str> = lowered.iter().map(String::as_str).collect();
+    // Names may be expressions about the request.
+    let is_plain = directive.words.iter().all(|it| !it.contains(['%', '$']));
     let access = match &words[..] {
         ["all", "granted"] => Access::Open,
         ["all", "denied"] => Access::Nobody,
@@ -453,6 +627,9 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
                 deny: Vec::new(),
             }
         }
+        ["valid-user"] => signed_on(directive, &[], &[]),
+        ["user", _, ..] if is_plain => signed_on(directive, &directive.words[1..], &[]),
+        ["group", _, ..] if is_plain => signed_on(directive, &[], &directive.words[1..]),
         _ => {
             ledger.unmapped(
                 directive.id,
@@ -466,6 +643,19 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
     access
 }
 
+/// The users, and the members of groups, that a `Require` lets in after they have signed on.
+fn signed_on(directive: &Directive, users: &[String], groups: &[String]) -> Access {
+    Access::SignedOn {
+        members: Members {
+            users: users.to_vec(),
+            groups: groups.to_vec(),
+            asked: vec![directive.id],
+        },
+        allow: Vec::new(),
+        deny: Vec::new(),
+    }
+}
+
 /// Marks all directives of a section that was not converted.
 fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
     for directive in directives {
@@ -475,90 +665,6 @@ fn claim_all(directives: &[Directive], ledger: &mut Ledger) {
         );
         claim_all(directive.inside(), ledger);
     }
-}
-
-/// The clients that `Order`, `Allow` and `Deny` of httpd 2.2 let in; `None` if the section has none of these.
-fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
-    // The default of httpd.
-    let mut order = "deny,allow".to_owned();
-    let (mut allow, mut deny): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut ids = Vec::new();
-    for directive in directives {
-        match directive.name.as_str() {
-            "order" => order = directive.words.concat().to_ascii_lowercase(),
-            "allow" => allow.extend(directive.words.iter().skip(1).cloned()),
-            "deny" => deny.extend(directive.words.iter().skip(1).cloned()),
-            _ => continue,
-        }
-        ids.push(directive.id);
-    }
-    if ids.is_empty() {
-        return None;
-    }
-    let access = if order == "deny,allow" {
-        allowed_first(&allow, &deny)
-    } else {
-        denied_first(&allow, &deny)
-    };
-    for id in ids {
-        match access {
-            Some(_) => ledger.mapped(id),
-            None => ledger.unmapped(id, "the importer cannot tell whom it admits"),
-        }
-    }
-    Some(access.unwrap_or(Access::Unsaid))
-}
-
-/// The clients that `Order deny,allow` lets in: `allow` has precedence, and clients in no list are let in. `None` if
-/// the front cannot express them.
-fn allowed_first(allow: &[String], deny: &[String]) -> Option<Access> {
-    if has_all(allow) || deny.is_empty() {
-        return Some(Access::Open);
-    }
-    if allow.is_empty() {
-        return if has_all(deny) {
-            Some(Access::Nobody)
-        } else {
-            networks(&[], deny)
-        };
-    }
-    // The front's `deny` has precedence, so only one of both lists can be written.
-    if has_all(deny) {
-        networks(allow, &[])
-    } else {
-        None
-    }
-}
-
-/// The clients that `Order allow,deny` lets in: `deny` has precedence, and clients in no list are refused. `None` if
-/// the front cannot express them.
-fn denied_first(allow: &[String], deny: &[String]) -> Option<Access> {
-    if has_all(deny) || allow.is_empty() {
-        return Some(Access::Nobody);
-    }
-    if !has_all(allow) {
-        return networks(allow, deny);
-    }
-    if deny.is_empty() {
-        Some(Access::Open)
-    } else {
-        networks(&[], deny)
-    }
-}
-
-fn has_all(clients: &[String]) -> bool {
-    clients.iter().any(|it| it.eq_ignore_ascii_case("all"))
-}
-
-/// Access by networks; `None` if a text is no network.
-fn networks(allow: &[String], deny: &[String]) -> Option<Access> {
-    let read = |texts: &[String]| -> Option<Vec<String>> {
-        texts.iter().map(|text| network(text)).collect()
-    };
-    Some(Access::Networks {
-        allow: read(allow)?,
-        deny: read(deny)?,
-    })
 }
 
 /// A network in CIDR notation, from an address, a part of one, or an address with a mask; `None` if it is
@@ -594,6 +700,17 @@ pub(crate) fn network(text: &str) -> Option<String> {
 
 /// The networks that `Require local` lets in.
 const LOCAL: [&str; 2] = ["127.0.0.0/8", "::1"];
+
+/// The directives of a sign-on by password, beside `AuthType`.
+const OF_BASIC: [&str; 4] = [
+    "authname",
+    "authbasicprovider",
+    "authuserfile",
+    "authgroupfile",
+];
+
+/// Why alternatives are closed.
+const ALTERNATIVES: &str = "a route cannot let in by one of several conditions of different kinds";
 
 /// Prefixes of the names of authentication directives.
 const SIGN_ON: &[&str] = &[

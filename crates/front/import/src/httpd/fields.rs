@@ -158,6 +158,11 @@ fn field(
         word(0).to_ascii_lowercase(),
         word(1).trim_end_matches(':').to_owned(),
     );
+    if of_request && operation == "set" && words.len() == 3 && is_user(word(2), &name) {
+        fields.forget(&name);
+        fields.set.insert(name, USER.to_owned());
+        return ledger.mapped(directive.id);
+    }
     // For requests, the front adds no value of its own before, so `early` makes no difference.
     let is_condition = |word: &&String| {
         let is_early = *word == "early" && !of_request;
@@ -204,6 +209,34 @@ fn field(
     }
 }
 
+/// Whether a value is the user that has signed on, in a field that a sign-on of the front can write.
+fn is_user(value: &str, name: &str) -> bool {
+    let is_free = !is_ruled_field(name, OF_REQUEST)
+        && !RESERVED.contains(&&*name.to_ascii_lowercase())
+        && name.bytes().all(is_name_byte);
+    is_free && ["expr=%{REMOTE_USER}", "%{REMOTE_USER}s"].contains(&value)
+}
+
+/// The fields whose value is the user that has signed on, without any client's. With `tells` a sign-on writes them;
+/// otherwise backends do not get them.
+pub(super) fn take_user(fields: &mut Fields, tells: bool) -> Vec<String> {
+    let values = fields.set.iter().filter(|(_, value)| *value == USER);
+    let names: Vec<String> = values.map(|(name, _)| name.clone()).collect();
+    for name in &names {
+        if tells {
+            fields.forget(name);
+        } else {
+            fields.take(name);
+        }
+    }
+    names
+}
+
+/// Whether a field has the user that has signed on.
+pub(super) fn has_user(fields: &Fields) -> bool {
+    fields.set.values().any(|it| it == USER)
+}
+
 /// Makes a change to a field; returns `false` if the front cannot make it.
 fn apply_operation(
     operation: &str,
@@ -237,6 +270,18 @@ fn is_name_byte(byte: u8) -> bool {
 fn is_token_byte(byte: u8) -> bool {
     is_name_byte(byte) || b"!#$%&'*+.^`|~".contains(&byte)
 }
+
+/// In place of a value, until the sign-on is known: the user. No field can have this value.
+const USER: &str = "\0";
+
+/// Fields that a sign-on may not write.
+const RESERVED: [&str; 5] = [
+    "authorization",
+    "cookie",
+    "range",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// Values of `of_request`: whether a field is one of requests.
 const OF_REQUEST: bool = true;

@@ -415,6 +415,8 @@ fn set_guards(rule: &mut Rule, guards: &Guards) {
     rule.settings.methods = guards.methods.clone().unwrap_or_default();
     rule.settings.tls_only = guards.tls_only;
     rule.settings.is_strange = guards.is_strange;
+    rule.settings.satisfy = guards.satisfy;
+    rule.settings.auth = guards.auth.clone();
 }
 
 /// A directory's path without empty and `.` segments; `None` if it has wildcards or `..`, or if it is relative.
@@ -636,14 +638,18 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         && section.words.len() == 1
         && !name.is_empty()
         && !name.contains(['/', '[', '\\']);
-    match guards.joined() {
+    // With other passwords than around it, the files are closed.
+    match access::if_strange(guards.asks_otherwise(), guards.joined()) {
         Access::Open if changes_responses || judged.closes() => {
             names.closed.push(names_of(section)?);
         }
         Access::Open => {}
         Access::Nobody if is_plain => names.hidden.push(name.to_owned()),
         Access::Nobody => names.closed.push(names_of(section)?),
-        Access::Networks { .. } | Access::Methods { .. } | Access::Unsaid => {
+        Access::Networks { .. }
+        | Access::Methods { .. }
+        | Access::SignedOn { .. }
+        | Access::Unsaid => {
             names.closed.push(names_of(section)?);
             ledger.unmapped(section.id, UNSAID);
             let asked = access::addresses(section.inside());

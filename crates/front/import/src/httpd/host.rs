@@ -20,7 +20,8 @@ use crate::httpd::redirect::{Clients, Rewrite};
 use crate::httpd::section::{call_by_host, overlay, proxies, settle, skip_template};
 use crate::httpd::tree::Expansion;
 use crate::httpd::{
-    access, fields, logs, pages, redirect, senders, slashes, tunnel, usual, variables, verification,
+    access, certificate_user, fields, logs, pages, redirect, senders, sign_on, slashes, tunnel,
+    usual, variables, verification,
 };
 use crate::judge::PlaceUse;
 use crate::ledger::{Ledger, LedgerKeeper, Weight};
@@ -91,6 +92,7 @@ pub(crate) fn convert(
     ledger.address_guards.enter(access::addresses(top), REMEDY);
     senders::read(&main, &hosts, plan, ledger);
     drop_unused_of_files(&main, &hosts, ledger);
+    sign_on::finish(top, ledger);
     if plan.log.is_empty() {
         plan.log = logs::keys(top, ledger);
     }
@@ -352,7 +354,8 @@ impl Reader<'_, '_> {
             overlay(section, rules, self.plan, self.files.ledger);
         }
         call_by_host(rules, self.plan);
-        settle(rules, self.files.ledger);
+        certificate_user::tell(site, rules, self.plan, self.files.ledger);
+        settle(rules, site, self.plan, self.files.ledger);
         self.admit(site, rules);
         slashes::guard(site, rules, self.files.ledger);
     }

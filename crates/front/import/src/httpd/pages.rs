@@ -122,7 +122,9 @@ fn document(
 fn page_path(url_path: &str, site: Site<'_>, rules: &[Rule]) -> Result<String, String> {
     let mut unconditional = rules.iter().filter(|rule| rule.is_unconditional());
     let rule = unconditional.find(|rule| rule.matcher.has(url_path));
-    if rule.is_some_and(|rule| rule.settings.access != Access::Open) {
+    let is_guarded =
+        |rule: &Rule| rule.settings.access != Access::Open || rule.settings.sign_on.is_some();
+    if rule.is_some_and(is_guarded) {
         return Err("the source guards its page".to_owned());
     }
     match rule.map(|rule| (&rule.action, &rule.matcher)) {

@@ -4,13 +4,15 @@ use crate::compress;
 use crate::condition::Scheme;
 use crate::directive::{Directive, close_all, drop_all, keep_all, part_all};
 use crate::httpd::access::{self, Guards};
+use crate::httpd::files::Site;
+use crate::httpd::sign_on::SignOnReader;
 use crate::httpd::variables::sets;
 use crate::httpd::{expressions, fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
 use crate::ledger::{Ledger, LedgerKeeper as _, Place};
 use crate::matcher::{Common, Matcher};
 use crate::methods;
-use crate::plan::{Access, Action, Fields, Plan, Rule, Settings, SharedSettings};
+use crate::plan::{Access, Action, Fields, Plan, Rule, Satisfy, Settings, SharedSettings};
 use crate::target::OWN_HOST;
 use crate::toml_text::quoted;
 
@@ -205,6 +207,7 @@ impl SectionLayer {
         if let Some(access) = &self.guards.methods {
             rule.settings.methods = access.clone();
         }
+        ask(rule, &self.guards);
         if self.guards.tls_only {
             rule.settings.tls_only = true;
         }
@@ -437,6 +440,18 @@ fn guard(rule: &mut Rule, guards: &Guards) {
     settings.methods = guards.methods.clone().unwrap_or_default();
     settings.tls_only |= guards.tls_only;
     settings.is_strange |= guards.is_strange;
+    ask(rule, guards);
+}
+
+/// Adds to a rule what a section says about asking for passwords, and whether they suffice.
+pub(super) fn ask(rule: &mut Rule, guards: &Guards) {
+    // Settings that rules share are copied only if they change.
+    if guards.satisfy.is_some() {
+        rule.settings.satisfy = guards.satisfy;
+    }
+    if guards.asks_otherwise() {
+        rule.settings.auth.merge(&guards.auth);
+    }
 }
 
 /// Handles a section that is not about URL paths. If the importer does not convert its kind, all rules count as
@@ -468,8 +483,10 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
 }
 
 /// Completes rules after all sections: joins both tables of fields, and joins the guards of both modules and the
-/// unknown ones in `access`. If TLS is required, adds a rule that closes the same paths over plain HTTP.
-pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
+/// unknown ones in `access`, with their sign-on. If TLS is required, adds a rule that closes the same paths over plain
+/// HTTP.
+pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, ledger: &mut Ledger) {
+    let mut sign_ons = SignOnReader::new(site.files);
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
         if !rule.settings.always_fields.is_empty() {
@@ -478,15 +495,18 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, ledger: &mut Ledger) {
         }
         let has_only_authz = rule.settings.compat == Access::Open
             && rule.settings.methods == Access::Open
+            && rule.settings.satisfy.is_none()
             && !rule.settings.tls_only
             && !rule.settings.is_strange;
         // `access` is complete. Settings that other rules share are not copied.
         if has_only_authz {
+            sign_ons.settle(&mut rule, plan, ledger);
             settled.push(rule);
             continue;
         }
         let tls_only = std::mem::take(&mut rule.settings.tls_only);
         join_guards(&mut rule.settings, ledger);
+        sign_ons.settle(&mut rule, plan, ledger);
         if tls_only && rule.scheme != Some(Scheme::Https) {
             let mut over_http = rule.clone();
             over_http.scheme = Some(Scheme::Http);
@@ -506,10 +526,18 @@ fn join_guards(settings: &mut Settings, ledger: &mut Ledger) {
     let compat = std::mem::take(&mut settings.compat);
     let methods = std::mem::take(&mut settings.methods);
     let is_strange = std::mem::take(&mut settings.is_strange);
+    let satisfy = settings.satisfy.take();
     // If `access` alone is already unknown, its address guards are void already.
     let were_known = authz != Access::Unsaid || compat != Access::Open;
-    let joined = access::both(authz, access::both(compat, methods));
-    settings.access = access::if_strange(is_strange, joined);
+    let is_sure = authz != Access::Unsaid && compat != Access::Unsaid;
+    let satisfied = access::satisfied(satisfy, authz, compat);
+    if let Some(Satisfy::Any(id)) = satisfy
+        && satisfied == Access::Unsaid
+        && is_sure
+    {
+        ledger.unmapped(id, "the front cannot express whom it admits");
+    }
+    settings.access = access::if_strange(is_strange, access::both(satisfied, methods));
     if were_known && settings.access == Access::Unsaid {
         ledger.address_guards.void_all();
     }

@@ -141,12 +141,11 @@ pub(crate) fn request_fields(
     settings: &mut Settings,
     ledger: &mut Ledger,
 ) {
-    let is_asked = sign_on::asked(scope).is_some();
     for directive in scope.level(|it| it.name == "proxy_set_header") {
         let name = directive.word(0);
         let lower = name.to_ascii_lowercase();
         // The sign-on writes it.
-        if is_asked && sign_on::claimed(directive, scope).is_some() {
+        if sign_on::claimed(directive, scope).is_some() {
             ledger.mapped(directive.id);
             continue;
         }

@@ -19,6 +19,7 @@ use crate::nginx::fields::{request_fields, response_fields};
 use crate::nginx::files::serve;
 use crate::nginx::reverse;
 use crate::nginx::rewrite::redirect_of_all;
+use crate::nginx::sign_on;
 use crate::nginx::splits;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand_between;
@@ -373,16 +374,15 @@ fn replaced_in_expression(expression: &Expression, uri: &str) -> Option<PassedPa
 /// The clients that are let in; [`Access::Unsaid`], which closes the place, if the front cannot express it.
 pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
     claim_idle(scope, ledger);
-    // Both are read in any case, because each marks its directives.
-    let (signs_on, satisfies_any) = (signs_on(scope, ledger), satisfies_any(scope, ledger));
-    let has_other_guards = signs_on || satisfies_any;
+    let signs_on = signs_on(scope, ledger);
     let rules = scope.level(|it| matches!(it.name.as_str(), "allow" | "deny"));
     rules.iter().for_each(|it| ledger.mapped(it.id));
     // `allow` and `deny` of one level together replace those of outer blocks.
     let others = ["allow", "deny"].map(|name| scope.level(|it| it.name == name));
     others.iter().flatten().for_each(|it| ledger.handle(it.id));
     let asked = rules.iter().map(|it| it.id);
-    match networks(&rules).filter(|_| !has_other_guards) {
+    let satisfied = satisfied(scope, &rules, ledger);
+    match satisfied.filter(|_| !signs_on) {
         Some(access) => {
             ledger.address_guards.written(asked);
             access
@@ -427,41 +427,52 @@ fn networks(rules: &[&Directive]) -> Option<Access> {
     })
 }
 
-/// Whether clients must authenticate, otherwise than by `auth_request`. Marks the directives that say so as not converted.
+/// Whether clients must sign on otherwise than by `auth_request` or `auth_basic`. Marks the directive that says so as not
+/// converted.
 fn signs_on(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
-    let mut found = false;
-    for name in ["auth_basic", "auth_jwt"] {
-        let Some(directive) = scope.find(name) else {
-            continue;
-        };
-        if directive.word(0) == "off" {
-            ledger.mapped(directive.id);
-        } else {
-            let text = "clients sign on here, which was not converted";
-            ledger.unmapped(directive.id, text);
-            found = true;
-        }
-    }
     // These directives alone do not restrict access.
     for name in ["auth_basic_user_file", "auth_request_set", "auth_delay"] {
         let all = scope.level(|it| it.name == name);
         all.iter().for_each(|it| ledger.handle(it.id));
     }
-    found
-}
-
-/// Whether one of several guards suffices (`satisfy any`), which is marked as not converted.
-fn satisfies_any(scope: Scope<'_>, ledger: &mut Ledger) -> bool {
-    let Some(satisfy) = scope.find("satisfy") else {
+    let Some(directive) = scope.find("auth_jwt") else {
         return false;
     };
-    let any = satisfy.word(0) == "any";
-    if any {
-        ledger.unmapped(satisfy.id, "the front cannot express whom it admits");
-    } else {
-        ledger.mapped(satisfy.id);
+    if directive.word(0) == "off" {
+        ledger.mapped(directive.id);
+        return false;
     }
-    any
+    let text = "clients sign on here, which was not converted";
+    ledger.unmapped(directive.id, text);
+    true
+}
+
+/// The clients that these access rules let in, beside the sign-on of the scope; `None` if the front cannot express it.
+/// With `satisfy any` rules that let in nobody leave it to the sign-on alone.
+fn satisfied(scope: Scope<'_>, rules: &[&Directive], ledger: &mut Ledger) -> Option<Access> {
+    let satisfy = scope.find("satisfy");
+    let is_any = satisfy.is_some_and(|it| it.word(0) == "any");
+    let has_sign_on = sign_on::asked(scope).is_some() || sign_on::by_password(scope).is_some();
+    let access = match is_any && has_sign_on {
+        false => networks(rules),
+        true => lets_in_nobody(rules).then_some(Access::Open),
+    };
+    if let Some(satisfy) = satisfy {
+        match access {
+            None if is_any => {
+                ledger.unmapped(satisfy.id, "the front cannot express whom it admits")
+            }
+            _ => ledger.mapped(satisfy.id),
+        }
+    }
+    access
+}
+
+/// Whether access rules let in no client by their address.
+fn lets_in_nobody(rules: &[&Directive]) -> bool {
+    let end = rules.iter().position(|it| it.word(0) == "all");
+    let asked = &rules[..end.map_or(rules.len(), |at| at + 1)];
+    asked.iter().all(|it| it.name == "deny")
 }
 
 /// Notes that a location's guards by address are left to the old server, because the front does not have them.
@@ -592,6 +603,9 @@ pub(super) fn drop_unused(directives: &[&Directive], ledger: &mut Ledger) {
         "index" => ledger.dropped_if_open(it.id, "no location serves files by it"),
         "expires" => {
             ledger.dropped_if_open(it.id, "redirects and errors have no `Cache-Control` here");
+        }
+        "auth_basic" | "auth_basic_user_file" | "auth_delay" => {
+            ledger.dropped_if_open(it.id, "no location that is open asks for passwords by it");
         }
         "limit_req_zone" | "limit_conn_zone" => {
             ledger.dropped_if_open(it.id, "no location that is open counts by it");

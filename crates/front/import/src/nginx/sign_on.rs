@@ -12,18 +12,37 @@ pub(super) fn asked(scope: Scope<'_>) -> Option<&Directive> {
     scope.find("auth_request").filter(|it| it.word(0) != "off")
 }
 
-/// The field of the service's answer whose value a `proxy_set_header` passes on, by an `auth_request_set`; `None` if it is
-/// another value, or if a sign-on of the front cannot write this field.
+/// The `auth_basic` by which nginx asks for a password in this scope; `None`: it asks for none.
+pub(super) fn by_password(scope: Scope<'_>) -> Option<&Directive> {
+    scope.find("auth_basic").filter(|it| it.word(0) != "off")
+}
+
+/// What a `proxy_set_header` passes on of the sign-on: the field of the service's answer, by an `auth_request_set`, or
+/// [`USER`] of a sign-on by password. `None` if it is another value, or if a sign-on of the front cannot write this field.
 pub(super) fn claimed(directive: &Directive, scope: Scope<'_>) -> Option<String> {
     let name = directive.word(0);
-    asked(scope)?;
     let fields = scope.level(|it| it.name == "proxy_set_header");
     let same = fields
         .iter()
         .filter(|it| it.word(0).eq_ignore_ascii_case(name));
     let is_free = !is_ruled_field(name, true) && !RESERVED.contains(&&*name.to_ascii_lowercase());
-    let source = field_of_answer(directive.word(1), scope)?;
+    let value = directive.word(1);
+    let source = if by_password(scope).is_some() {
+        (bare(value) == "$remote_user").then(|| USER.to_owned())?
+    } else {
+        asked(scope)?;
+        field_of_answer(value, scope)?
+    };
     (same.count() == 1 && is_free).then_some(source)
+}
+
+/// Whether applications get the client's `Authorization`: nginx passes it on unless a directive says otherwise.
+pub(super) fn passes_credentials(scope: Scope<'_>) -> bool {
+    let fields = scope.level(|it| it.name == "proxy_set_header");
+    let mut own = fields
+        .iter()
+        .filter(|it| it.word(0).eq_ignore_ascii_case("authorization"));
+    own.all(|it| it.word(1) == "$http_authorization")
 }
 
 /// Whether an `add_header` passes the cookies of the service's answer on, as the front does.
@@ -209,6 +228,9 @@ fn address(text: &str) -> Option<String> {
 
 /// The status of clients that have not signed on.
 const UNAUTHORIZED: &str = "401";
+
+/// The user of a sign-on by password, as the source of a field.
+pub(super) const USER: &str = "user";
 
 /// Fields that a sign-on may neither write nor ask for.
 const RESERVED: [&str; 7] = [

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use crate::plan::{Access, Fields, Keys, Settings};
+use crate::plan::{Access, AuthSettings, Fields, Keys, Settings};
 
 /// The settings of a rule. Rules with the same settings share them until one of them changes, because a configuration
 /// may have very many rules and only few different settings.
@@ -65,6 +65,8 @@ static NO_SETTINGS: Settings = Settings {
     access: Access::Open,
     compat: Access::Open,
     methods: Access::Open,
+    satisfy: None,
+    auth: AuthSettings::NONE,
     tls_only: false,
     is_strange: false,
     sent_host: None,

@@ -3,16 +3,128 @@
 use std::collections::HashSet;
 
 use super::{Keys, table_name};
+use crate::ledger::Id;
 
 /// A sign-on of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SignOn {
     /// The text of which its name in the file is made.
     pub(crate) name: String,
-    /// The index of the upstream that is asked.
-    pub(crate) upstream: usize,
+    /// The index of the upstream that is asked; `None`: the users are in a file.
+    pub(crate) upstream: Option<usize>,
     /// The other keys of its table.
     pub(crate) keys: Keys,
+}
+
+/// What sections of httpd say about asking for passwords, while sections are being applied. A later section replaces
+/// single values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AuthSettings {
+    pub(crate) kind: Option<AuthValue>,
+    pub(crate) realm: Option<AuthValue>,
+    pub(crate) provider: Option<AuthValue>,
+    pub(crate) users_file: Option<AuthValue>,
+    pub(crate) groups_file: Option<AuthValue>,
+    /// A directive of another module, which may change who passes.
+    pub(crate) other: Option<Id>,
+}
+
+/// The value of an `Auth…` directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AuthValue {
+    pub(crate) id: Id,
+    pub(crate) text: String,
+}
+
+/// Users who may pass, and groups whose members may; if both are empty, all users may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Members {
+    pub(crate) users: Vec<String>,
+    pub(crate) groups: Vec<String>,
+    /// The directives that say so.
+    pub(crate) asked: Vec<Id>,
+}
+
+/// Whether one of two guards suffices (`Satisfy`), while sections are being applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Satisfy {
+    All,
+    /// The directive that says so.
+    Any(Id),
+}
+
+impl AuthSettings {
+    pub(crate) const NONE: Self = Self {
+        kind: None,
+        realm: None,
+        provider: None,
+        users_file: None,
+        groups_file: None,
+        other: None,
+    };
+
+    /// Adds what a section says that comes later, or lies deeper.
+    pub(crate) fn merge(&mut self, later: &Self) {
+        let pairs = [
+            (&mut self.kind, &later.kind),
+            (&mut self.realm, &later.realm),
+            (&mut self.provider, &later.provider),
+            (&mut self.users_file, &later.users_file),
+            (&mut self.groups_file, &later.groups_file),
+        ];
+        for (own, later) in pairs {
+            if later.is_some() {
+                own.clone_from(later);
+            }
+        }
+        self.other = later.other.or(self.other);
+    }
+
+    /// The directives that it consists of.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Id> {
+        let values = [
+            &self.kind,
+            &self.realm,
+            &self.provider,
+            &self.users_file,
+            &self.groups_file,
+        ];
+        let values = values.into_iter().flatten();
+        values.map(|it| it.id).chain(self.other)
+    }
+}
+
+impl Members {
+    /// Whether all users may pass.
+    pub(crate) fn are_all(&self) -> bool {
+        self.users.is_empty() && self.groups.is_empty()
+    }
+
+    /// Those of either.
+    pub(crate) fn or(mut self, other: Self) -> Self {
+        let are_all = self.are_all() || other.are_all();
+        self.asked.extend(other.asked);
+        self.users.extend(other.users);
+        self.groups.extend(other.groups);
+        if are_all {
+            self.users.clear();
+            self.groups.clear();
+        }
+        self
+    }
+
+    /// Those of both; `None` if they cannot be told.
+    pub(crate) fn and(mut self, mut other: Self) -> Option<Self> {
+        if self.are_all() {
+            std::mem::swap(&mut self, &mut other);
+        }
+        let are_alike = self.users == other.users && self.groups == other.groups;
+        if !other.are_all() && !are_alike {
+            return None;
+        }
+        self.asked.extend(other.asked);
+        Some(self)
+    }
 }
 
 /// All sign-ons, each with its name in the file.

@@ -1,4 +1,5 @@
-//! The service of an `auth_request`: the location of the server that nginx asks by a subrequest.
+//! The sign-on of a place: by password (`auth_basic`), or by the service of an `auth_request`, the location of the server
+//! that nginx asks by a subrequest.
 //!
 //! That location is read like any other, but without what nginx does not do in a subrequest: it asks no access rules, and
 //! no client gets what is answered.
@@ -9,18 +10,78 @@ use crate::ledger::{Id, LedgerKeeper as _};
 use crate::matcher::Matcher;
 use crate::nginx::location::{Scope, is_plain_path, modifier};
 use crate::nginx::{pages, sign_on};
+use crate::passwords::{DIFFERENCES, PasswordSignOn};
 use crate::plan::{Access, Action, Keys, Rule, Settings, SignOn};
 use crate::toml_text::{inline_table, quoted, quoted_list};
 
 impl ServerReader<'_, '_> {
-    /// Gives a place the sign-on of its `auth_request`; closes the place if the front cannot ask the same.
+    /// Gives a place the sign-on of its `auth_request` or its `auth_basic`; closes the place if the front cannot ask the
+    /// same.
     pub(super) fn sign_on(&mut self, scope: Scope<'_>, server: Server<'_>, settled: &mut Settings) {
-        let Some(directive) = sign_on::asked(scope) else {
-            if let Some(off) = scope.find("auth_request") {
+        for off in ["auth_request", "auth_basic"].map(|name| scope.find(name)) {
+            if let Some(off) = off.filter(|it| it.word(0) == "off") {
                 self.ledger().mapped(off.id);
             }
-            return;
+        }
+        match (sign_on::asked(scope), sign_on::by_password(scope)) {
+            (None, None) => {}
+            (Some(asked), None) => self.ask_service(asked, scope, server, settled),
+            (None, Some(basic)) => self.ask_password(basic, scope, settled),
+            (Some(asked), Some(basic)) => {
+                let text = "nginx asks for two sign-ons here, and a route for one";
+                self.ledger().unmapped(basic.id, text);
+                self.ledger().unmapped(asked.id, text);
+                settled.access = Access::Unsaid;
+            }
+        }
+    }
+
+    /// Gives a place the sign-on by password of its `auth_basic`, or closes it.
+    fn ask_password(&mut self, basic: &Directive, scope: Scope<'_>, settled: &mut Settings) {
+        let file = scope.find("auth_basic_user_file");
+        let claims = sign_on::claims(scope);
+        let asked = PasswordSignOn {
+            realm: basic.word(0),
+            users_file: file.map_or("", |it| it.word(0)),
+            fields: claims.into_iter().map(|(name, _)| name).collect(),
+            passes_credentials: sign_on::passes_credentials(scope),
+            ..PasswordSignOn::default()
         };
+        let found = match file {
+            None => Err("there is no `auth_basic_user_file`".to_owned()),
+            Some(_) if basic.word(0).contains('$') => {
+                Err("what it asks for depends on the request".to_owned())
+            }
+            Some(_) => asked.read(self.expansion.files),
+        };
+        let ledger = &mut *self.expansion.ledger;
+        let all = file.into_iter().chain([basic]);
+        match found {
+            Ok(sign_on) => {
+                all.for_each(|it| ledger.mapped(it.id));
+                ledger.note(basic.id, DIFFERENCES);
+                settled.sign_on = Some(self.plan.sign_ons.enter(sign_on));
+            }
+            Err(reason) => {
+                let text = format!("clients sign on here, which was not converted: {reason}");
+                ledger.unmapped(basic.id, &text);
+                all.for_each(|it| ledger.part(it.id, basic.id));
+                settled.access = Access::Unsaid;
+            }
+        }
+        if let Some(delay) = scope.find("auth_delay") {
+            ledger.dropped(delay.id, "wrong passwords are limited by `failures`");
+        }
+    }
+
+    /// Gives a place the sign-on of its `auth_request`, or closes it.
+    fn ask_service(
+        &mut self,
+        directive: &Directive,
+        scope: Scope<'_>,
+        server: Server<'_>,
+        settled: &mut Settings,
+    ) {
         match self.service(directive, scope, server) {
             Ok(sign_on) => {
                 let ledger = self.ledger();
@@ -87,7 +148,7 @@ impl ServerReader<'_, '_> {
         asked.ids().for_each(|it| self.ledger().mapped(it));
         Ok(SignOn {
             name: uri.trim_matches('/').to_owned(),
-            upstream,
+            upstream: Some(upstream),
             keys,
         })
     }

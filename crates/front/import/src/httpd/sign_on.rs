@@ -1,0 +1,191 @@
+//! Sign-ons by password: what the `Auth…` directives of all sections say together, as a sign-on of the front.
+
+use crate::directive::Directive;
+use crate::files::Files;
+use crate::httpd::fields;
+use crate::ledger::Ledger;
+use crate::passwords::{DIFFERENCES, PasswordSignOn};
+use crate::plan::{Access, AuthSettings, Members, Plan, Rule, SignOn};
+use crate::toml_text::quoted;
+
+/// Gives rules the sign-ons that their sections ask for.
+pub(super) struct SignOnReader<'a> {
+    files: &'a dyn Files,
+    /// What was asked for last, with the result: most rules ask for the same.
+    last: Option<(Question, Result<SignOn, String>)>,
+}
+
+/// What decides which sign-on a rule gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Question {
+    auth: AuthSettings,
+    members: Members,
+    /// The fields in which backends are told the user.
+    fields: Vec<String>,
+    passes_credentials: bool,
+}
+
+impl<'a> SignOnReader<'a> {
+    pub(super) fn new(files: &'a dyn Files) -> Self {
+        Self { files, last: None }
+    }
+
+    /// Replaces users who have signed on, in the access of a rule, by a sign-on of the front. If there is none, the rule
+    /// is closed.
+    pub(super) fn settle(&mut self, rule: &mut Rule, plan: &mut Plan, ledger: &mut Ledger) {
+        let asks = matches!(rule.settings.access, Access::SignedOn { .. });
+        // Settings that rules share are copied only if they change.
+        let tells = fields::has_user(&rule.settings.request_fields);
+        if !asks && !tells && rule.settings.auth == AuthSettings::NONE {
+            return;
+        }
+        let told = fields::take_user(&mut rule.settings.request_fields, asks);
+        let auth = std::mem::take(&mut rule.settings.auth);
+        let access = std::mem::take(&mut rule.settings.access);
+        let Access::SignedOn {
+            members,
+            allow,
+            deny,
+        } = access
+        else {
+            if access == Access::Unsaid
+                && let Some(kind) = &auth.kind
+                && ledger.is_open(kind.id)
+            {
+                let text = "clients must sign on here, which was not converted";
+                ledger.kept_or_risk(kind.id, text);
+                auth.ids().for_each(|it| ledger.part(it, kind.id));
+            }
+            rule.settings.access = access;
+            return;
+        };
+        let question = Question {
+            auth,
+            members,
+            fields: told,
+            passes_credentials: rule.settings.request_fields.mentions("authorization") == 0,
+        };
+        match self.answer(&question) {
+            Ok(sign_on) => {
+                question.ids().for_each(|it| ledger.mapped(it));
+                if let Some(kind) = &question.auth.kind {
+                    ledger.note(kind.id, DIFFERENCES);
+                }
+                rule.settings.sign_on = Some(plan.sign_ons.enter(sign_on));
+                if !allow.is_empty() || !deny.is_empty() {
+                    rule.settings.access = Access::Networks { allow, deny };
+                }
+                if let Some(upstream) = rule.action.upstream() {
+                    tell_user(plan, upstream);
+                }
+            }
+            Err(reason) => {
+                let text = format!("clients sign on here, which was not converted: {reason}");
+                let whole = question.members.asked[0];
+                ledger.unmapped(whole, &text);
+                question.ids().for_each(|it| ledger.part(it, whole));
+                rule.settings.access = Access::Unsaid;
+                if !allow.is_empty() || !deny.is_empty() {
+                    ledger.address_guards.void_all();
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, question: &Question) -> Result<SignOn, String> {
+        if let Some((known, answer)) = &self.last
+            && known == question
+        {
+            return answer.clone();
+        }
+        let answer = question.sign_on(self.files);
+        self.last = Some((question.clone(), answer.clone()));
+        answer
+    }
+}
+
+impl Question {
+    /// The sign-on of the front.
+    ///
+    /// # Errors
+    /// Why it has none.
+    fn sign_on(&self, files: &dyn Files) -> Result<SignOn, String> {
+        let text = |value: &'static str| format!("there is no `{value}`");
+        let auth = &self.auth;
+        if auth.other.is_some() {
+            return Err("another module may decide who passes".to_owned());
+        }
+        let kind = auth.kind.as_ref().ok_or_else(|| text("AuthType"))?;
+        if !kind.text.eq_ignore_ascii_case("basic") {
+            return Err(format!("the front has no `AuthType {}`", kind.text));
+        }
+        let provider = auth.provider.as_ref();
+        if let Some(provider) = provider.filter(|it| !it.text.eq_ignore_ascii_case("file")) {
+            return Err(format!(
+                "the front has no `AuthBasicProvider {}`",
+                provider.text
+            ));
+        }
+        let realm = auth.realm.as_ref().ok_or_else(|| text("AuthName"))?;
+        if realm.text.contains("%{") {
+            return Err("what it asks for depends on the request".to_owned());
+        }
+        let users_file = auth.users_file.as_ref();
+        let users_file = users_file.ok_or_else(|| text("AuthUserFile"))?;
+        let groups_file = match &auth.groups_file {
+            _ if self.members.groups.is_empty() => None,
+            Some(file) => Some(file.text.as_str()),
+            None => return Err(text("AuthGroupFile")),
+        };
+        let asked = PasswordSignOn {
+            realm: &realm.text,
+            users_file: &users_file.text,
+            groups_file,
+            users: &self.members.users,
+            groups: &self.members.groups,
+            fields: self.fields.clone(),
+            passes_credentials: self.passes_credentials,
+        };
+        asked.read(files)
+    }
+
+    /// The directives that it consists of.
+    fn ids(&self) -> impl Iterator<Item = crate::ledger::Id> {
+        self.members.asked.iter().copied().chain(self.auth.ids())
+    }
+}
+
+/// Has the backends of an upstream told the user, as mod_jk and mod_proxy_ajp tell theirs.
+fn tell_user(plan: &mut Plan, upstream: usize) {
+    let shares = plan.upstreams[upstream].shares.iter();
+    let mut told: Vec<usize> = shares.map(|(it, _)| *it).collect();
+    told.push(upstream);
+    for index in told {
+        let upstream = &mut plan.upstreams[index];
+        let mut backends = upstream.backends.iter();
+        if backends.any(|it| it.url.starts_with("ajp"))
+            && !upstream.keys.contains_key("remote_user")
+        {
+            let keys = [("remote_user", "auth"), ("auth_type", "text:Basic")];
+            let keys = keys.map(|(key, value)| (key.to_owned(), quoted(value)));
+            upstream.keys.extend(keys);
+        }
+    }
+}
+
+/// Drops `Auth…` directives that no place was found to ask by, in sections of any kind. Sections whose `Require` was not
+/// converted are closed.
+pub(super) fn finish(directives: &[Directive], ledger: &mut Ledger) {
+    for directive in directives {
+        if directive.name.starts_with("auth") && ledger.is_open(directive.id) {
+            let text = "no place of the written file asks for a password by it";
+            ledger.dropped_if_open(directive.id, text);
+        }
+        let inside = directive.inside();
+        finish(inside, ledger);
+        let mut requires = inside.iter().filter(|it| it.name.starts_with("require"));
+        if requires.any(|it| ledger.is_lost(it.id)) {
+            ledger.closed(directive.id);
+        }
+    }
+}
