@@ -253,7 +253,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("Origin", "http://forged"),
     ("Cookie", "role=admin"),
     // user:password in base64
+    // With a right password, a wrong one, and those of other users.
     ("Authorization", "Basic dXNlcjpwYXNzd29yZA=="),
+    ("Authorization", "Basic dXNlcjp3cm9uZw=="),
+    ("Authorization", "Basic b3RoZXI6cGFzc3dvcmQ="),
     ("Authorization", "Basic Zm9yZ2VkOng="),
     ("Proxy", FORGERIES[0]),
     ("X-Forwarded-Port", "443"),

@@ -239,11 +239,9 @@ fn placed(kind: Kind, conf: &Conf, addresses: &Addresses) -> anyhow::Result<Temp
             fs::write(file, format!("FILE {folder}/{name}\n"))?;
         }
     }
-    // The user `user` with the password `password`.
-    fs::write(
-        place.join("htpasswd"),
-        "user:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n",
-    )?;
+    for (name, text) in USERS {
+        fs::write(place.join(name), text)?;
+    }
     for (name, text) in &conf.0 {
         let whole = if name == MAIN {
             kind.text(text)
@@ -280,6 +278,16 @@ pub(crate) const FOLDERS: &[(&str, &[&str])] = &[
     ),
     ("other", &["index.html", "secret.txt", "admin/index.html"]),
     ("empty", &[]),
+];
+
+/// Files of users, whose password is `password`, and of groups. The front does not take the second one.
+const USERS: &[(&str, &str)] = &[
+    (
+        "htpasswd",
+        "user:$apr1$duelduel$D7z6pNy105zCV/qjVlu/D.\nother:$apr1$duelduel$D7z6pNy105zCV/qjVlu/D.\n",
+    ),
+    ("fast.htpasswd", "user:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n"),
+    ("groups", "staff: user\n"),
 ];
 
 const IMPORTED: &str = "imported.conf";
@@ -322,6 +330,7 @@ const MODULES: &[&str] = &[
     "authn_core",
     "authn_file",
     "authz_core",
+    "authz_groupfile",
     "authz_host",
     "authz_user",
     "auth_basic",
