@@ -41,7 +41,7 @@ use crate::config::{AdminConfig, ListenAddress, ListenerConfig};
 use crate::control::events::Kind;
 use crate::limits::Limit;
 use crate::listener::{Acceptor, BoundAddress, BoundListener, Listener};
-use crate::worker::FrontState;
+use crate::worker::{FrontState, Worker};
 
 /// The admin listener of a running front.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub(crate) struct Admin {
 #[derive(Debug)]
 struct Desk {
     shared: Arc<FrontState>,
+    /// The worker that asks services whether a client has signed on.
+    worker: Arc<Worker>,
     config: ArcSwap<AdminConfig>,
 }
 
@@ -65,6 +67,7 @@ impl Admin {
     pub(crate) fn start(
         config: AdminConfig,
         bound: Vec<(ListenAddress, BoundListener)>,
+        worker: Arc<Worker>,
         shared: Arc<FrontState>,
     ) -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread()
@@ -73,6 +76,7 @@ impl Admin {
         shared.figures.start_recording();
         let desk = Arc::new(Desk {
             shared,
+            worker,
             config: ArcSwap::from_pointee(config),
         });
         let mut listeners = Vec::new();

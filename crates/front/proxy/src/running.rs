@@ -97,6 +97,7 @@ pub struct Running {
 /// A worker's thread, and the channel to it.
 #[derive(Debug)]
 pub(crate) struct RunningWorker {
+    worker: Arc<Worker>,
     thread: JoinHandle<()>,
     runtime: Handle,
     assignments: mpsc::Sender<Vec<Assignment>>,
@@ -173,7 +174,10 @@ pub fn start_inheriting(
         shared.traces.follow(config.trace.as_ref())?;
         watch::start(&shared)?;
         acme::start(&shared)?;
-        let start_admin = |admin| Admin::start(admin, admin_bound, Arc::clone(&shared));
+        let start_admin = |admin| {
+            let worker = Arc::clone(&running.workers[0].worker);
+            Admin::start(admin, admin_bound, worker, Arc::clone(&shared))
+        };
         let admin = config.admin.map(start_admin).transpose()?;
         Ok((adopted, admin))
     };
@@ -444,14 +448,16 @@ impl RunningWorker {
         let handle = runtime.handle().clone();
         // One message for the start and one for each reload, each taken at once.
         let (assignments, assigned) = mpsc::channel(4);
+        let running = Arc::clone(&worker);
         let thread = std::thread::Builder::new()
             .name(format!("worker-{}", worker.index()))
             .spawn(move || {
-                runtime.block_on(event_loop::run(worker, assigned));
+                runtime.block_on(event_loop::run(running, assigned));
                 // A thread that reads, resolves or compresses is not waited for.
                 runtime.shutdown_background();
             })?;
         Ok(Self {
+            worker,
             thread,
             runtime: handle,
             assignments,

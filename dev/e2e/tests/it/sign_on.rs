@@ -1,6 +1,7 @@
 //! Sign-on before the application: each way in that such fronts have had, over AJP and HTTP, to clients of HTTP/1.1 and
 //! HTTP/2. A scripted service answers by the cookie `case`, and tells what it was asked.
 
+mod admin;
 mod users;
 
 use std::io::{BufRead, BufReader, Read, Write};

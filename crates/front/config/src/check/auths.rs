@@ -55,17 +55,12 @@ pub(super) fn check(file: &File, report: &mut Report) {
     {
         in_use.insert(name);
         let known = file.auths.iter().find(|auth| auth.value.name == *name);
-        let place = || admin.auth_place.clone();
         if let Some(auth) = known {
-            if auth.value.upstream().is_some() {
-                let message = format!("the admin listener cannot ask the service of `{name}`");
-                let hint = "name a sign-on with `users_file`";
-                report.push(Finding::fault(message, place()).hint(hint));
-            }
+            check_sign_in_of_admin(auth, report);
         } else if are_complete {
             let message = format!("there is no sign-on `{name}`");
             let hint = meant_or(nearest(name, names()), || format!("add [auth.{name}]"));
-            report.push(Finding::fault(message, place()).hint(hint));
+            report.push(Finding::fault(message, admin.auth_place.clone()).hint(hint));
         }
     }
     if report.faults() > 0 {
@@ -109,6 +104,19 @@ pub(super) fn check_routes(file: &File, report: &mut Report) {
 /// The name of a route's sign-on.
 pub(super) fn auth_of(route: &Route) -> Option<&str> {
     route.values.first()?.rules.as_ref()?.auth.as_deref()
+}
+
+/// Faults a page to sign on that is a path: the admin listener has no such page.
+fn check_sign_in_of_admin(auth: &Auth, report: &mut Report) {
+    let AuthKind::Forward(service) = &auth.value.kind else {
+        return;
+    };
+    let is_path = |sign_in: &Template| sign_in.beginning().starts_with(b"/");
+    if service.sign_in.as_ref().is_some_and(is_path) {
+        let message = "`sign_in` is a path, and [admin], which has this sign-on, has no such page";
+        let hint = "write the whole URL, such as \"https://www.example.org/oauth2/start?rd={url}\"";
+        report.push(Finding::fault(message, auth.sign_in_place.clone()).hint(hint));
+    }
 }
 
 /// Faults a page to sign on whose own route has the sign-on: nobody would ever arrive.

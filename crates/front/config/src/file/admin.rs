@@ -177,11 +177,12 @@ static KEYS: &[Key<RawAdmin>] = &[
         value: fill!(Optional(auth::NAME), RawAdmin.admin.auth),
         preset: Preset::Unset("clients of TCP need the token alone"),
         sample: "\"NAME\"",
-        effect: "The name of an [auth.NAME] with `users_file`. A client of TCP then needs one of its users, or the token, \
+        effect: "The name of an [auth.NAME]. A client of TCP must then sign on, or send the token, \
                  for everything but `/healthz`, `/readyz` and `/metrics`, on a loopback address, too. A user may do what \
-                 the token allows, and is named in the log of changes. The Unix socket needs neither.",
-        extremes: "The password goes over the wire in cleartext, and a browser sends it with each request: use a \
-                   loopback address and a tunnel.",
+                 the token allows, and is named in the log of changes. The Unix socket needs neither. `sign_in` of that \
+                 sign-on must be a whole URL. A client waits for its sign-on 5 s at most.",
+        extremes: "The password or the cookie goes over the wire in cleartext, and a browser sends it with each request: \
+                   use a loopback address and a tunnel.",
         elsewhere: "httpd `AuthType Basic` around `SetHandler server-status`; HAProxy `stats auth`",
     },
     Key {

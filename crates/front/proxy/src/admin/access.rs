@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use catamaran_message::name::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use catamaran_message::{Authority, Fields, RequestHead};
-use http::{HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use subtle::ConstantTimeEq as _;
 
 use super::reply::Reply;
@@ -51,9 +51,8 @@ pub(super) fn check(
     // Who may open the Unix socket needs no token.
     if let (BoundAddress::Tcp(bound), Peer::Tcp(_)) = (bound, peer) {
         let is_guarded = writes || caches::is_keys(&head.target.path);
-        if let Caller::Anonymous(challenge) = caller {
-            check_signed_on(config, challenge, &head.headers)?;
-        } else if *caller == Caller::NotAsked && (is_guarded || !page::is_part(&head.target.path)) {
+        let has_signed_on = matches!(caller, Caller::SignedOn(_));
+        if !has_signed_on && (is_guarded || !page::is_part(&head.target.path)) {
             check_token(config, bound.ip(), is_guarded, &head.headers)?;
         }
     }
@@ -73,7 +72,7 @@ pub(super) fn check(
 pub(super) fn sees_values(config: &AdminConfig, request: &Request, own: u32) -> bool {
     match request.peer {
         Peer::Tcp(_) => {
-            let is_user = matches!(request.caller, Caller::User(_));
+            let is_user = matches!(request.caller, Caller::SignedOn(_));
             is_user || has_token(config, &request.head.headers)
         }
         Peer::Unix(user) => user.is_some_and(|user| user == 0 || user == own),
@@ -129,21 +128,8 @@ fn check_token(
     }
 }
 
-/// Refuses a client that has neither the token nor sent a user and a password.
-fn check_signed_on(
-    config: &AdminConfig,
-    challenge: &HeaderValue,
-    headers: &Fields,
-) -> Result<(), Reply> {
-    if has_token(config, headers) {
-        return Ok(());
-    }
-    let detail = "send a user and a password of the sign-on that [admin] names, or the token";
-    Err(Reply::challenge(challenge, "auth-denied", detail))
-}
-
 /// Whether a client has sent the right token.
-fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
+pub(super) fn has_token(config: &AdminConfig, headers: &Fields) -> bool {
     let (Some(token), Some(authorization)) = (&config.token, headers.get(AUTHORIZATION)) else {
         return false;
     };

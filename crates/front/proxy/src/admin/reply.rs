@@ -1,13 +1,11 @@
 //! Answers of the admin listener; a fault has the form of RFC 9457.
 
-use std::time::Duration;
-
 use bytes::BytesMut;
 use catamaran_admin_api::Problem;
 use catamaran_http1::{BodyLength, Response, Server};
 use catamaran_message::name::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY,
-    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION, REFERRER_POLICY,
+    RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use catamaran_message::{Fields, Id};
 use http::{HeaderValue, StatusCode};
@@ -69,10 +67,40 @@ impl Reply {
         reply
     }
 
-    /// Says when the client may ask again.
-    pub(super) fn retry_after(self, wait: Duration) -> Self {
-        let seconds = wait.as_secs().saturating_add(1);
+    /// The answer to a client that is to sign on at `location`.
+    pub(super) fn sign_in(location: &[u8]) -> Self {
+        let mut reply = Self::text(StatusCode::FOUND, "Sign on first.\n");
+        reply.fields.insert(LOCATION, location);
+        reply
+    }
+
+    /// The answer of the service that was asked whether the client has signed on. Of its fields it has those by which a
+    /// client signs on.
+    pub(super) fn of_service(status: StatusCode, fields: &Fields, body: &[u8]) -> Self {
+        let mut reply = Self::text(status, "");
+        reply.body = body.to_vec();
+        if let Some(kind) = fields.get(CONTENT_TYPE) {
+            reply.fields.insert(CONTENT_TYPE, kind);
+        }
+        for name in [LOCATION, WWW_AUTHENTICATE, SET_COOKIE] {
+            for value in fields.get_all(name) {
+                reply.fields.append(name, value);
+            }
+        }
+        reply
+    }
+
+    /// Says after how many seconds the client may ask again.
+    pub(super) fn retry_after(self, seconds: u64) -> Self {
         self.with(RETRY_AFTER, &seconds.to_string())
+    }
+
+    /// Adds cookies for the client.
+    pub(super) fn cookies(mut self, cookies: &Fields) -> Self {
+        for cookie in cookies.iter() {
+            self.fields.append(cookie.name_ref(), cookie.value());
+        }
+        self
     }
 
     /// The answer to a wrong method; `allowed` lists the right ones.

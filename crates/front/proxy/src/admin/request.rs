@@ -15,6 +15,7 @@ use tokio::io::AsyncWriteExt;
 use super::reply::Reply;
 use super::sign_on::{self, Caller};
 use super::{Desk, Work, access, api, health, page};
+use crate::config::AdminConfig;
 use crate::listener::{BoundAddress, Incoming};
 
 /// The client that sent the request.
@@ -49,8 +50,8 @@ impl Request {
     /// Who sends it, for the log of changes.
     pub(super) fn author(&self) -> String {
         match &self.caller {
-            Caller::User(user) => format!("{user} at {}", self.peer),
-            Caller::NotAsked | Caller::Anonymous(_) => self.peer.to_string(),
+            Caller::SignedOn(Some(user)) => format!("{user} at {}", self.peer),
+            Caller::SignedOn(None) | Caller::NotAsked => self.peer.to_string(),
         }
     }
 }
@@ -103,28 +104,44 @@ async fn answer(
     if let Err(refusal) = access::check_names(&config, bound, peer, &head) {
         return Ok(refusal);
     }
-    let caller = match sign_on::caller(desk, &config, peer, &head).await {
-        Ok(caller) => caller,
+    let (caller, cookies) = match sign_on::caller(desk, &config, bound, peer, &head).await {
+        Ok(admitted) => admitted,
         Err(refusal) => return Ok(refusal),
     };
-    if let Err(refusal) = access::check(&config, bound, peer, &caller, &head) {
+    let request = Request {
+        head,
+        body: Vec::new(),
+        peer,
+        caller,
+    };
+    let reply = answer_caller(desk, &config, bound, wire, request).await?;
+    Ok(reply.cookies(&cookies))
+}
+
+/// The answer to a request whose caller is known. Its body is read here.
+async fn answer_caller(
+    desk: &Desk,
+    config: &AdminConfig,
+    bound: &BoundAddress,
+    wire: &mut AdminWire<'_>,
+    mut request: Request,
+) -> io::Result<Reply> {
+    let Request {
+        head, peer, caller, ..
+    } = &request;
+    if let Err(refusal) = access::check(config, bound, *peer, caller, head) {
         return Ok(refusal);
     }
+    let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
     if is_read && let Some(file) = page::answer(&head.target.path) {
         return Ok(file);
     }
-    let body = match wire.body(&head).await? {
+    request.body = match wire.body(head).await? {
         Ok(body) => body,
         Err(refusal) => return Ok(refusal),
     };
     // Meanwhile the connection is not closed to make room for another.
     wire.work.set(true);
-    let request = Request {
-        head,
-        body,
-        peer,
-        caller,
-    };
     let reply = api::answer(desk, &request).await;
     wire.work.set(false);
     Ok(reply)

@@ -16,12 +16,25 @@ use http::{Method, StatusCode};
 use crate::config::{ForwardAuth, Template};
 use crate::exchange::failure::Failure;
 use crate::exchange::fields::body::forbid_sharing;
+use crate::exchange::fields::forwarded::Sender;
 use crate::exchange::fields::passage::{RequestedUrl, Values, scheme};
 use crate::exchange::fields::signed_on::{ClaimRules, SignedOn};
+use crate::exchange::grounds::Grounds;
 use crate::exchange::outgoing::Outgoing;
-use crate::exchange::verdict::{OwnAnswer, Verdict, wants_page};
-use crate::site::auth::{AskedService, SiteAuth};
+use crate::exchange::verdict::{OwnAnswer, OwnContent, Verdict, wants_page};
+use crate::site::Site;
+use crate::site::auth::{AskedService, AuthResult, SiteAuth};
 use crate::tunnel_request;
+
+/// A client's request about which a sign-on is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AuthRequest<'q, 's> {
+    pub(crate) grounds: &'q Grounds<'s>,
+    pub(crate) sender: &'q Sender,
+    pub(crate) head: &'q RequestHead,
+    /// The path by which it is decided who may have what is asked for.
+    pub(crate) path: &'q Bytes,
+}
 
 /// What the answer of a sign-on means for a request.
 #[derive(Debug)]
@@ -34,9 +47,40 @@ pub(crate) enum AuthOutcome {
     Failed(Failure),
 }
 
+impl<'q, 's> AuthRequest<'q, 's> {
+    /// The request to which a verdict belongs.
+    pub(crate) fn of(verdict: &'q Verdict<'s>) -> Self {
+        Self {
+            grounds: &verdict.grounds,
+            sender: &verdict.sender,
+            head: &verdict.head,
+            path: verdict.sent_path(),
+        }
+    }
+}
+
+impl AuthOutcome {
+    /// The result to count.
+    pub(crate) fn result(&self) -> AuthResult {
+        match self {
+            Self::Granted(..) => AuthResult::Granted,
+            Self::Answered(answer) if matches!(answer.content, OwnContent::SignIn(_)) => {
+                AuthResult::SignIn
+            }
+            Self::Answered(_) => AuthResult::Denied,
+            Self::Failed(_) => AuthResult::Failed,
+        }
+    }
+}
+
 /// The request to the service about a client's request.
-pub(crate) fn request<'s>(verdict: &Verdict<'s>, service: &AskedService) -> Box<Outgoing<'s>> {
-    let asked = &*verdict.head;
+pub(crate) fn request<'s>(about: AuthRequest<'_, 's>, service: &AskedService) -> Box<Outgoing<'s>> {
+    let AuthRequest {
+        grounds,
+        sender,
+        head: asked,
+        path: asked_path,
+    } = about;
     let mut headers = Fields::new();
     let mut copy = |name: Id| {
         for value in asked.headers.get_all(name) {
@@ -44,7 +88,7 @@ pub(crate) fn request<'s>(verdict: &Verdict<'s>, service: &AskedService) -> Box<
         }
     };
     SENT.into_iter().for_each(&mut copy);
-    if verdict.sender.peer.trusted {
+    if sender.peer.trusted {
         REPORTED.into_iter().for_each(&mut copy);
     }
     for name in &service.config.request_fields {
@@ -53,13 +97,13 @@ pub(crate) fn request<'s>(verdict: &Verdict<'s>, service: &AskedService) -> Box<
         }
     }
     headers.join_cookies();
-    let url = RequestedUrl::new(&verdict.sender, verdict.grounds.peer.local, asked);
+    let url = RequestedUrl::new(sender, grounds.peer.local, asked);
     let method = tunnel_request::method_for_routes(asked).as_str();
     let path_query = match &asked.target.query {
-        Some(query) => [&verdict.sent_path()[..], b"?", query].concat(),
-        None => verdict.sent_path().to_vec(),
+        Some(query) => [&asked_path[..], b"?", query].concat(),
+        None => asked_path.to_vec(),
     };
-    let origin = scheme(verdict.sender.identity.secure);
+    let origin = scheme(sender.identity.secure);
     headers.insert("X-Forwarded-Method", method);
     headers.insert("X-Original-Method", method);
     headers.insert("X-Forwarded-Uri", &path_query);
@@ -78,12 +122,12 @@ pub(crate) fn request<'s>(verdict: &Verdict<'s>, service: &AskedService) -> Box<
         authority: asked.authority.clone(),
         ..RequestHead::empty()
     };
-    Outgoing::about(&verdict.grounds, &verdict.sender, Box::new(head), path)
+    Outgoing::about(grounds, sender, Box::new(head), path)
 }
 
 /// What the service's answer means for a request.
 pub(crate) fn judge(
-    verdict: &Verdict<'_>,
+    about: AuthRequest<'_, '_>,
     auth: &SiteAuth,
     service: &ForwardAuth,
     head: ResponseHead,
@@ -92,13 +136,13 @@ pub(crate) fn judge(
     let status = head.status;
     // Nothing was asked for that a part of it could answer.
     if status.is_success() && status != StatusCode::PARTIAL_CONTENT {
-        return grant(verdict, auth, service, &head.headers);
+        return grant(about.grounds.site, auth, service, &head.headers);
     }
     if status == StatusCode::UNAUTHORIZED
         && let Some(sign_in) = &service.sign_in
-        && navigates(&verdict.head)
+        && navigates(about.head)
     {
-        return AuthOutcome::Answered(OwnAnswer::sign_in(location(verdict, sign_in)));
+        return AuthOutcome::Answered(OwnAnswer::sign_in(location(about, sign_in)));
     }
     // The first is about a stored response, the second about the front's own request.
     let is_of_others = [StatusCode::NOT_MODIFIED, StatusCode::REQUEST_TIMEOUT].contains(&status);
@@ -129,13 +173,8 @@ pub(crate) fn unanswered(failure: Failure) -> Failure {
 }
 
 /// Takes what a 2xx tells of the client.
-fn grant(
-    verdict: &Verdict<'_>,
-    auth: &SiteAuth,
-    service: &ForwardAuth,
-    answer: &Fields,
-) -> AuthOutcome {
-    let auths = verdict.grounds.site.auths.as_deref();
+fn grant(site: &Site, auth: &SiteAuth, service: &ForwardAuth, answer: &Fields) -> AuthOutcome {
+    let auths = site.auths.as_deref();
     let rules = ClaimRules {
         user: service.user.as_ref(),
         fields: &service.fields,
@@ -163,11 +202,16 @@ fn navigates(head: &RequestHead) -> bool {
 }
 
 /// Where the client can sign on. What it asked for is percent-encoded, so that it stays within a parameter of the query.
-fn location(verdict: &Verdict<'_>, sign_in: &Template) -> Vec<u8> {
-    let (grounds, head) = (&verdict.grounds, &*verdict.head);
-    let url = RequestedUrl::new(&verdict.sender, grounds.peer.local, head);
+fn location(about: AuthRequest<'_, '_>, sign_in: &Template) -> Vec<u8> {
+    let AuthRequest {
+        grounds,
+        sender,
+        head,
+        path,
+    } = about;
+    let url = RequestedUrl::new(sender, grounds.peer.local, head);
     let values = Values {
-        path: verdict.sent_path(),
+        path,
         ..url.values(grounds, head)
     };
     values.fill_encoded(sign_in)

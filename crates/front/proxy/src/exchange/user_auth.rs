@@ -11,8 +11,9 @@ use catamaran_message::{Fields, RequestHead};
 
 use crate::config::UsersAuth;
 use crate::exchange::fields::signed_on::SignedOn;
-use crate::exchange::forward_auth::AuthOutcome;
-use crate::exchange::verdict::{OwnAnswer, Verdict};
+use crate::exchange::forward_auth::{AuthOutcome, AuthRequest};
+use crate::exchange::verdict::OwnAnswer;
+use crate::site::Site;
 use crate::site::auth::SiteAuth;
 use crate::users::LiveUsers;
 
@@ -29,13 +30,8 @@ pub(crate) fn claimed_user(head: &RequestHead) -> Option<String> {
 }
 
 /// The outcome for a user with the right password, who may pass.
-pub(crate) fn grant(
-    verdict: &Verdict<'_>,
-    auth: &SiteAuth,
-    users: &UsersAuth,
-    user: &str,
-) -> AuthOutcome {
-    let auths = verdict.grounds.site.auths.as_deref();
+pub(crate) fn grant(site: &Site, auth: &SiteAuth, users: &UsersAuth, user: &str) -> AuthOutcome {
+    let auths = site.auths.as_deref();
     let told = auths.map_or(&[][..], |auths| auths.told());
     let user = Bytes::copy_from_slice(user.as_bytes());
     let signed_on = SignedOn::of_user(&auth.config, user, &users.fields, told);
@@ -55,12 +51,12 @@ pub(crate) fn refuse_password(users: &UsersAuth) -> AuthOutcome {
 /// The outcome for a request of which it is supposed whether its password is right. Credentials that cannot be read are
 /// wrong in any case.
 pub(crate) fn suppose(
-    verdict: &Verdict<'_>,
+    about: AuthRequest<'_, '_>,
     auth: &SiteAuth,
     users: &LiveUsers,
     is_right: bool,
 ) -> AuthOutcome {
-    let user = match credentials(&verdict.head) {
+    let user = match credentials(about.head) {
         None => return deny(&users.config),
         Some(Err(_)) => return refuse_password(&users.config),
         Some(Ok(credentials)) => credentials.user().to_owned(),
@@ -70,7 +66,7 @@ pub(crate) fn suppose(
     match (is_right, may_pass) {
         (false, _) => refuse_password(&users.config),
         (true, false) => deny(&users.config),
-        (true, true) => grant(verdict, auth, &users.config, &user),
+        (true, true) => grant(about.grounds.site, auth, &users.config, &user),
     }
 }
 

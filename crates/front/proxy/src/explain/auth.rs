@@ -6,7 +6,7 @@ use catamaran_message::{FieldName, Fields, RequestHead, ResponseHead};
 use http::StatusCode;
 
 use super::text;
-use crate::exchange::forward_auth::{self, AuthOutcome};
+use crate::exchange::forward_auth::{self, AuthOutcome, AuthRequest};
 use crate::exchange::user_auth;
 use crate::exchange::verdict::Verdict;
 use crate::site::auth::{SiteAuth, SiteAuthKind};
@@ -22,7 +22,7 @@ pub(super) fn outlook(
     let name = auth.config.name.clone();
     match &auth.kind {
         SiteAuthKind::Forward(service) => {
-            let request = forward_auth::request(verdict, service);
+            let request = forward_auth::request(AuthRequest::of(verdict), service);
             let fields = request.head.headers.iter();
             let path = text(&service.path.forward);
             AuthOutlook {
@@ -78,14 +78,15 @@ pub(super) fn sentence(outlook: &AuthOutlook, head: &RequestHead) -> String {
 /// Has the verdict be the one after this answer of the service; without an answer it stays as it is. For a file of users
 /// a 2xx says that the password is right, as is supposed without an answer, and every other status that it is wrong.
 pub(super) fn suppose(verdict: &mut Verdict<'_>, auth: &SiteAuth, answer: Option<ResponseHead>) {
+    let about = AuthRequest::of(verdict);
     let outcome = match (&auth.kind, answer) {
         (SiteAuthKind::Forward(_), None) => return,
         (SiteAuthKind::Forward(service), Some(answer)) => {
-            forward_auth::judge(verdict, auth, &service.config, answer, Bytes::new())
+            forward_auth::judge(about, auth, &service.config, answer, Bytes::new())
         }
         (SiteAuthKind::Users(users), answer) => {
             let is_right = answer.is_none_or(|answer| answer.status.is_success());
-            user_auth::suppose(verdict, auth, users, is_right)
+            user_auth::suppose(about, auth, users, is_right)
         }
     };
     match outcome {

@@ -148,6 +148,11 @@ impl SiteAuths {
         }
     }
 
+    /// The sign-on with this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&SiteAuth> {
+        self.auths.iter().find(|auth| auth.config.name == name)
+    }
+
     /// The users of all sign-ons that have a file of them.
     pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<LiveUsers>> {
         self.auths.iter().filter_map(|auth| match &auth.kind {
