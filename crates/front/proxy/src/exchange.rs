@@ -194,6 +194,10 @@ async fn run<'a>(
         cache,
     } = forward;
     let worker = exchange.scene.worker;
+    if let Some(logged) = &mut exchange.logged {
+        // The user of the sign-on comes first.
+        logged.user = logged.user.take().or_else(|| outgoing.told_user());
+    }
     exchange.decided.upstream = Some(upstream);
     exchange.decided.tunnel = tunnel;
     exchange.decided.given_id = outgoing.given_id.take();

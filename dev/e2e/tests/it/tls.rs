@@ -173,6 +173,8 @@ fn a_certificate_is_the_user_of_a_servlet() {
         fs::write(&key, pair.key).unwrap();
         let snoop = site.snoop(&["--cert", &certificate, "--key", &key]);
         assert_eq!(snoop["user"], user, "{snoop}");
+        let line = format!("127.0.0.1 - {user} [");
+        site.front.wait_for_log(&line).unwrap();
         assert_eq!(site.snoop(&[])["user"], Value::Null);
     }
 }

@@ -54,7 +54,9 @@ pub(crate) struct Record<'a> {
     pub(crate) limit: Option<&'a str>,
     /// The name of the limit that would have refused the request if it were enforced.
     pub(crate) limit_dry: Option<&'a str>,
-    /// What the route's sign-on said; `None`: it was not asked.
+    /// The user that has signed on, or whom the backend is told; `None`: there is none.
+    pub(crate) user: Option<&'a [u8]>,
+    /// The route's sign-on; `None`: it was not asked.
     pub(crate) auth: Option<AuthLine<'a>>,
     /// The time from the request's head until the last attempt got its connection; `None`: none got one.
     pub(crate) lease: Option<Duration>,
@@ -95,8 +97,6 @@ pub(crate) struct SessionLine<'a> {
 pub(crate) struct AuthLine<'a> {
     /// The name of the sign-on.
     pub(crate) name: &'a str,
-    /// The user; `None`: the client is anonymous, or has not signed on.
-    pub(crate) user: Option<&'a [u8]>,
     /// The time that the answer took.
     pub(crate) waited: Duration,
 }
@@ -281,7 +281,7 @@ impl Record<'_> {
 
     /// Appends the second and the third word of a combined line, and the time up to the request.
     fn append_user_and_time(&self, stamp: &Stamp, out: &mut Vec<u8>) {
-        let Some(user) = self.user() else {
+        let Some(user) = self.user else {
             return put(out, stamp.combined.as_bytes());
         };
         put(out, b" - ");
@@ -307,11 +307,6 @@ impl Record<'_> {
             put(out, b" auth_us=");
             put_micros(out, Some(auth.waited));
         }
-    }
-
-    /// The user that has signed on.
-    pub(super) fn user(&self) -> Option<&[u8]> {
-        self.auth.as_ref()?.user
     }
 
     /// Appends where the body came from: a file, compression or a cache. Nothing for an ordinary response.
@@ -362,8 +357,8 @@ impl Record<'_> {
         self.append_json_origin(out);
         json_text(key!("limit"), self.limit, out);
         json_text(key!("limit_dry"), self.limit_dry, out);
+        json_bytes(key!("user"), self.user, out);
         if let Some(auth) = &self.auth {
-            json_bytes(key!("user"), auth.user, out);
             json_word(key!("auth"), auth.name, out);
             json_number(key!("auth_us"), Some(micros(auth.waited)), out);
         }

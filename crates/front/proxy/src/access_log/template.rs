@@ -34,7 +34,7 @@ impl Record<'_> {
         };
         match fact {
             LogFact::Client => put(out, IpText::new(self.client).as_bytes()),
-            LogFact::User => match self.user() {
+            LogFact::User => match self.user {
                 Some(user) => escape_word(user, out),
                 None => out.push(b'-'),
             },

@@ -56,9 +56,9 @@ fn with_record(check: impl FnOnce(&Record<'_>)) {
         }),
         limit: Some("login"),
         limit_dry: Some("pages"),
+        user: Some(b"a \"n"),
         auth: Some(AuthLine {
             name: "staff",
-            user: Some(b"a \"n"),
             waited: Duration::from_micros(56),
         }),
         lease: Some(Duration::from_micros(12)),
@@ -216,6 +216,7 @@ fn json_of_a_request_that_was_not_understood() {
             cache: None,
             limit: None,
             limit_dry: None,
+            user: None,
             auth: None,
             lease: None,
             upload: None,

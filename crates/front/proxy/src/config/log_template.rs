@@ -95,7 +95,7 @@ macro_rules! facts {
 
 facts! {
     "client" Client: "The client's address; trusted proxies are looked through.";
-    "user" User: "The user that has signed on.";
+    "user" User: "The user that has signed on, or whom the backend is told.";
     "time" Time: "The time at which the exchange ended, by ISO 8601.";
     "time_local" TimeLocal: "That time as Apache's formats have it, without brackets.";
     "request" Request: "Method, path with query, and version.";

@@ -76,6 +76,7 @@ fn record<'r>(exchange: &'r Exchange<'_>, down: &Downstream<'_>) -> Record<'r> {
         cache: logged.and_then(|logged| logged.cache),
         limit: logged.and_then(|logged| Some(logged.limit.as_ref()?.name.as_str())),
         limit_dry: logged.and_then(|logged| Some(logged.limit_dry.as_ref()?.name.as_str())),
+        user: logged.and_then(|logged| logged.user.as_deref()),
         auth: logged.and_then(LoggedRequest::auth),
         lease: logged.and_then(|logged| logged.leased).map(since_began),
         upload: exchange.progress.uploaded_at.map(since_began),

@@ -33,7 +33,9 @@ pub(crate) struct LoggedRequest {
     pub(crate) limit: Option<Arc<LimitConfig>>,
     /// The limit that would have refused it if it were enforced.
     pub(crate) limit_dry: Option<Arc<LimitConfig>>,
-    /// What the route's sign-on said; `None`: it was not asked.
+    /// The user that has signed on, or whom the backend is told; `None`: there is none.
+    pub(crate) user: Option<Bytes>,
+    /// The sign-on of the route; `None`: it was not asked.
     pub(crate) auth: Option<LoggedAuth>,
     /// The time at which the last attempt got its connection.
     pub(crate) leased: Option<Instant>,
@@ -41,12 +43,10 @@ pub(crate) struct LoggedRequest {
     pub(crate) ended: Option<Instant>,
 }
 
-/// What a sign-on said of a request, for its log line.
+/// A sign-on that was asked about a request, for its log line.
 #[derive(Debug)]
 pub(crate) struct LoggedAuth {
     pub(crate) config: Arc<AuthConfig>,
-    /// The user; `None`: the client is anonymous, or has not signed on.
-    pub(crate) user: Option<Bytes>,
     /// The time that the answer took.
     pub(crate) waited: Duration,
 }
@@ -55,7 +55,6 @@ impl LoggedAuth {
     fn line(&self) -> AuthLine<'_> {
         AuthLine {
             name: &self.config.name,
-            user: self.user.as_deref(),
             waited: self.waited,
         }
     }
@@ -81,6 +80,7 @@ impl LoggedRequest {
             cache: None,
             limit: None,
             limit_dry: None,
+            user: None,
             auth: None,
             leased: None,
             ended: None,
@@ -105,7 +105,7 @@ impl LoggedRequest {
         }
     }
 
-    /// What the route's sign-on said.
+    /// The sign-on of the route.
     pub(crate) fn auth(&self) -> Option<AuthLine<'_>> {
         self.auth.as_ref().map(LoggedAuth::line)
     }

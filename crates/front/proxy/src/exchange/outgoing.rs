@@ -249,6 +249,11 @@ impl<'s> Outgoing<'s> {
         request
     }
 
+    /// The user whom AJP backends are told, for the log.
+    pub(crate) fn told_user(&self) -> Option<Bytes> {
+        self.attributes.as_ref()?.user().cloned()
+    }
+
     /// Adds the front's own fields, unless they were added before. Called before a backend is asked; an answer from a
     /// stored response does not need them.
     pub(crate) fn complete(&mut self) {
@@ -414,7 +419,7 @@ impl<'s> Outgoing<'s> {
     fn names_client(&self) -> bool {
         let attributes = self.attributes.as_ref();
         if self.client.tls_facts().is_some_and(TlsFacts::name_client)
-            || attributes.is_some_and(|attributes| attributes.name_user())
+            || attributes.is_some_and(|attributes| attributes.user().is_some())
         {
             return true;
         }

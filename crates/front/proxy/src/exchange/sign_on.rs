@@ -167,13 +167,12 @@ pub(crate) fn unavailable(token: &'static str) -> Failure {
 fn note(exchange: &mut Exchange<'_>, auth: &SiteAuth, outcome: &AuthOutcome, waited: Duration) {
     auth.count(exchange.scene.worker.index(), outcome.result(), waited);
     if let Some(logged) = exchange.logged.as_deref_mut() {
-        let user = match outcome {
+        logged.user = match outcome {
             AuthOutcome::Granted(signed_on, _) => signed_on.user.clone(),
             AuthOutcome::Answered(_) | AuthOutcome::Failed(_) => None,
         };
         logged.auth = Some(LoggedAuth {
             config: Arc::clone(&auth.config),
-            user,
             waited,
         });
     }

@@ -73,7 +73,7 @@ impl Attributes {
     }
 
     /// The names and values of the named attributes, on which the response may depend even for clients without
-    /// credentials. The user is not among them: see [`Self::name_user`].
+    /// credentials. The user is not among them: see [`Self::user`].
     pub(crate) fn told_of_all(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
         let Self {
             wanted,
@@ -85,9 +85,9 @@ impl Attributes {
         names.zip(named.iter().map(Option::as_deref))
     }
 
-    /// Whether the attributes name a user.
-    pub(crate) fn name_user(&self) -> bool {
-        self.user.is_some()
+    /// The user; `None`: the request has none.
+    pub(crate) fn user(&self) -> Option<&Bytes> {
+        self.user.as_ref()
     }
 
     /// The attributes as AJP13 sends them.
