@@ -267,6 +267,10 @@ fn the_service_gets_what_the_route_matched_and_nothing_else() {
             "--header",
             "X-Original-URL: /public",
             "--header",
+            "X-Original-URI: /public",
+            "--header",
+            "X-Real-IP: 203.0.113.9",
+            "--header",
             "X-Forwarded-Method: HEAD",
             "--header",
             "Range: bytes=0-1",
@@ -291,6 +295,8 @@ fn the_service_gets_what_the_route_matched_and_nothing_else() {
             "x-forwarded-method: post\r\n".to_owned(),
             "x-original-method: post\r\n".to_owned(),
             "x-forwarded-uri: /app/x?q=1\r\n".to_owned(),
+            "x-original-uri: /app/x?q=1\r\n".to_owned(),
+            "x-real-ip: 127.0.0.1\r\n".to_owned(),
             format!("x-original-url: http://{host}/app/x?q=1\r\n"),
             "x-forwarded-proto: http\r\n".to_owned(),
             format!("x-forwarded-host: {host}\r\n"),
@@ -303,6 +309,7 @@ fn the_service_gets_what_the_route_matched_and_nothing_else() {
         }
         for unwanted in [
             "/public",
+            "203.0.113.9",
             "range",
             "if-none",
             "remote-user",

@@ -10,7 +10,7 @@ use catamaran_message::name::{
     USER_AGENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_REQUESTED_WITH,
 };
 use catamaran_message::{Fields, Id, RequestHead, ResponseHead, Target};
-use catamaran_upstream::Culprit;
+use catamaran_upstream::{Culprit, IpText};
 use http::{Method, StatusCode};
 
 use crate::config::{ForwardAuth, Template};
@@ -107,6 +107,8 @@ pub(crate) fn request<'s>(about: AuthRequest<'_, 's>, service: &AskedService) ->
     headers.insert("X-Forwarded-Method", method);
     headers.insert("X-Original-Method", method);
     headers.insert("X-Forwarded-Uri", &path_query);
+    headers.insert("X-Original-URI", &path_query);
+    headers.insert("X-Real-IP", IpText::new(sender.identity.ip).as_bytes());
     let whole = [origin, b"://", &url.authority[..], &path_query].concat();
     headers.insert("X-Original-URL", whole);
     let path = service.path.clone();
