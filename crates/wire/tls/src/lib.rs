@@ -6,6 +6,7 @@
 //! to the callers. All of the front's calls of rustls are in this crate.
 #![forbid(unsafe_code)]
 
+mod challenge;
 mod client;
 mod clock;
 mod facts;
@@ -21,6 +22,7 @@ mod tickets;
 
 use std::sync::Arc;
 
+pub use challenge::ChallengeCertificates;
 pub use client::{ClientIdentity, Roots, Trust, TrustFault, TrustSettings, server_verifier};
 pub use facts::{Facts, Session, Version, fingerprint};
 pub use fault::{Fault, Part, PemFile};

@@ -2,7 +2,8 @@
 //!
 //! An exact name wins, then a wildcard of one label, then the default. Of several key types the
 //! first that the client can verify is taken, elliptic curves before RSA. A name whose first
-//! certificate is awaited gets none, not even the default.
+//! certificate is awaited gets none, not even the default. An authority that asks by tls-alpn-01 gets
+//! the certificate of its challenge, or none.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -12,6 +13,7 @@ use rustls::SignatureAlgorithm;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::challenge::{self, ChallengeCertificates};
 use crate::fault::{Fault, Part};
 use crate::identity::Identity;
 use crate::server::IssuedCertificates;
@@ -51,6 +53,8 @@ pub(crate) struct Names {
     strict: bool,
     /// The names whose first certificate is awaited.
     awaited: HashSet<Box<str>>,
+    /// The certificates that answer challenges; `None`: none is answered.
+    pub(crate) challenges: Option<Arc<dyn ChallengeCertificates>>,
 }
 
 impl Names {
@@ -138,7 +142,7 @@ impl Names {
 
     /// The default for a client that asked for this name, or for none, and found no certificate of it.
     fn default_keys(&self, asked: Option<&str>) -> Option<&Keys> {
-        let is_awaited = asked.is_some_and(|name| self.awaited.contains(name));
+        let is_awaited = asked.is_some_and(|name| self.is_awaited(name));
         let has_default = !self.strict && !self.default.is_empty() && !is_awaited;
         has_default.then_some(&self.default)
     }
@@ -147,13 +151,39 @@ impl Names {
     /// name's.
     fn awaits(&self, asked: Option<&str>) -> bool {
         let has_none = self.exact.is_empty() && self.wildcard.is_empty();
-        has_none || asked.is_some_and(|name| self.awaited.contains(name))
+        has_none || asked.is_some_and(|name| self.is_awaited(name))
+    }
+
+    /// Whether the first certificate of a name, or of the wildcard above it, is awaited.
+    fn is_awaited(&self, name: &str) -> bool {
+        let parent = || Some(format!("*.{}", name.split_once('.')?.1));
+        !self.awaited.is_empty()
+            && (self.awaited.contains(name)
+                || parent().is_some_and(|wildcard| self.awaited.contains(&*wildcard)))
+    }
+
+    /// The certificate that answers a challenge for the name; `None`: none is pending, or the client offers other protocols
+    /// beside the authority's, which no authority does.
+    fn challenge_key(
+        &self,
+        hello: &ClientHello<'_>,
+        name: Option<&str>,
+    ) -> Option<Arc<CertifiedKey>> {
+        let is_alone = hello.alpn()?.count() == 1;
+        let challenges = self.challenges.as_ref().filter(|_| is_alone)?;
+        challenge::certified(&challenges.pem_for(name?)?)
     }
 
     fn find(&self, host: &str) -> Option<&Keys> {
         let by_parent = || self.wildcard.get(host.split_once('.')?.1);
         self.exact.get(host).or_else(by_parent)
     }
+}
+
+/// Whether a client offers the protocol by which authorities ask.
+fn offers_challenge(hello: &ClientHello<'_>) -> bool {
+    let mut offered = hello.alpn().into_iter().flatten();
+    offered.any(|protocol| protocol == challenge::PROTOCOL)
 }
 
 /// The fault that an earlier certificate for this name has a key of the same type.
@@ -183,6 +213,13 @@ impl ResolvesServerCert for Names {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let asked = hello.server_name().map(str::to_ascii_lowercase);
         let name = asked.as_deref();
+        let is_challenge = self.challenges.is_some() && offers_challenge(&hello);
+        if is_challenge {
+            let key = self.challenge_key(&hello, name);
+            IS_AWAITED.set(false);
+            ASKED.set(asked.map(String::into_boxed_str));
+            return key;
+        }
         let keys = name
             .and_then(|name| self.find(name))
             .or_else(|| self.default_keys(name));

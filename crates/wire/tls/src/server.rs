@@ -17,6 +17,7 @@ use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::x509::X509Name;
 
+use crate::challenge::{self, ChallengeCertificates};
 use crate::clock::SystemClock;
 use crate::facts::Version;
 use crate::fault::{Fault, Part, PemFile, in_words};
@@ -137,6 +138,9 @@ pub struct ProfileFiles {
     pub certificates: Vec<CertificateFiles>,
     /// The certificates that are issued to this program.
     pub issued: IssuedCertificates,
+    /// The certificates that answer an authority's challenges tls-alpn-01; `None`: none is answered. They do not count
+    /// for a profile that asks clients for certificates, because the authority has none.
+    pub challenges: Option<Arc<dyn ChallengeCertificates>>,
     /// The authorities that may issue certificates of clients; `None`: there is no such file.
     pub client_ca: Option<PemFile>,
     /// The list of revoked client certificates; `None`: there is no such file.
@@ -208,7 +212,10 @@ impl Profile {
             return Err(faults);
         }
 
-        let names_of_files = Names::new(&identities, default_index, settings.strict_sni)?;
+        let mut names_of_files = Names::new(&identities, default_index, settings.strict_sni)?;
+        if settings.client_certificate == ClientCertificate::Off {
+            names_of_files.challenges.clone_from(&files.challenges);
+        }
         let names = Arc::new(names_of_files.with_issued(&files.issued));
         let builder = server_config(settings, files, clients, &provider)?;
         let mut config = builder.with_cert_resolver(Arc::clone(&names) as _);
@@ -230,6 +237,9 @@ impl Profile {
         let configs = EVERY_CHOICE.map(|protocols| {
             let mut config = config.clone();
             config.alpn_protocols = protocols.alpn();
+            if names.challenges.is_some() {
+                config.alpn_protocols.push(challenge::PROTOCOL.to_vec());
+            }
             Arc::new(config)
         });
         let of_files = identities.len();

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use catamaran_testkit::tls::{Authority, End, Pair, build, file, files, profile, settings, trust};
 use catamaran_tls::{
-    ClientCertificate, Connection, DEPTH_MAX, Facts, Identity, IssuedCertificates, Profile,
-    ProfileFiles, ProfileSettings, Protocols, Roots, TicketKeys, TlsError, Trust, TrustSettings,
-    Version, looks_like_tls,
+    ChallengeCertificates, ClientCertificate, Connection, DEPTH_MAX, Facts, Identity,
+    IssuedCertificates, Profile, ProfileFiles, ProfileSettings, Protocols, Roots, TicketKeys,
+    TlsError, Trust, TrustSettings, Version, looks_like_tls,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, SerialNumber, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
@@ -326,7 +326,7 @@ fn a_name_without_its_first_certificate_is_refused_until_it_is_issued() {
     );
     let awaited = IssuedCertificates {
         identities: Vec::new(),
-        awaited: vec!["a.test".to_owned(), "b.test".to_owned()],
+        awaited: ["a.test", "b.test", "*.w.test"].map(str::to_owned).to_vec(),
     };
     let issued_a = IssuedCertificates {
         identities: vec![issued(&plain(&ca, &["a.test"]))],
@@ -365,7 +365,9 @@ fn a_name_without_its_first_certificate_is_refused_until_it_is_issued() {
         ..files(&[plain(&ca, &["b.test", "c.test"])])
     };
     let both = profile(&settings(), &beside);
-    assert_eq!(meets(&both, "a.test"), yet, "not the default either");
+    for name in ["a.test", "x.w.test"] {
+        assert_eq!(meets(&both, name), yet, "{name}: not the default either");
+    }
     assert_eq!(
         meets(&both, "b.test"),
         Ok(()),
@@ -821,4 +823,100 @@ fn a_flipped_byte_ends_the_connection() {
     assert!(pipe.server.plain.is_empty());
     assert!(!pipe.server.out.is_empty(), "an alert");
     pipe.server.receive(b"more").unwrap_err();
+}
+
+/// The certificate of a challenge for `a.test`, as PEM.
+#[derive(Debug)]
+struct PendingForA(String);
+
+impl ChallengeCertificates for PendingForA {
+    fn pem_for(&self, name: &str) -> Option<Vec<u8>> {
+        (name == "a.test").then(|| self.0.clone().into_bytes())
+    }
+}
+
+/// The certificate that a client gets which asks for `name` and offers these protocols, and the protocol that is chosen;
+/// else the token of the server's error.
+fn offer(
+    profile: &Profile,
+    ca: &Authority,
+    name: &str,
+    protocols: &[&[u8]],
+) -> Result<(CertificateDer<'static>, Option<Vec<u8>>), &'static str> {
+    let mut roots = rustls::RootCertStore::empty();
+    let issuer = CertificateDer::from_pem_slice(ca.pem().as_bytes()).expect("PEM");
+    roots.add(issuer).expect("an issuer");
+    let mut config = rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
+    let name = name.to_owned().try_into().expect("a name");
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).expect("a connection");
+    let mut server = End::new(Connection::server(profile, Protocols::Both).expect("a connection"));
+    while client.is_handshaking() {
+        let mut up = Vec::new();
+        while client.wants_write() {
+            client.write_tls(&mut up).expect("no failure");
+        }
+        server.receive(&up).map_err(|error| error.client_token())?;
+        client.read_tls(&mut &server.out[..]).expect("no failure");
+        server.out.clear();
+        client.process_new_packets().expect("a good server");
+    }
+    let leaf = client.peer_certificates().expect("a certificate")[0].clone();
+    Ok((
+        leaf.into_owned(),
+        client.alpn_protocol().map(<[u8]>::to_vec),
+    ))
+}
+
+#[test]
+fn the_protocol_of_authorities_gets_the_certificate_of_a_pending_challenge_or_none() {
+    let ca = authority("ca");
+    let (own, challenge) = (plain(&ca, &["a.test", "b.test"]), plain(&ca, &["a.test"]));
+    let leaf = |pair: &Pair| CertificateDer::from_pem_slice(pair.chain.as_bytes()).expect("PEM");
+    let answering = |client_certificate| {
+        let files = ProfileFiles {
+            challenges: Some(Arc::new(PendingForA(format!(
+                "{}{}",
+                challenge.chain, challenge.key
+            )))),
+            client_ca: Some(file("ca.pem", ca.pem())),
+            ..files(std::slice::from_ref(&own))
+        };
+        let settings = ProfileSettings {
+            client_certificate,
+            ..settings()
+        };
+        profile(&settings, &files)
+    };
+    let alone: &[&[u8]] = &[b"acme-tls/1"];
+    let profile = answering(ClientCertificate::Off);
+    // A renewal of issued certificates changes nothing of it.
+    for profile in [&profile, &profile.with_issued(profile.issued())] {
+        let (served, protocol) = offer(profile, &ca, "a.test", alone).unwrap();
+        assert_eq!(
+            (served, protocol),
+            (leaf(&challenge), Some(alone[0].to_vec()))
+        );
+        let unknown = Err("tls-unknown-name");
+        assert_eq!(
+            offer(profile, &ca, "b.test", alone),
+            unknown,
+            "nothing is pending"
+        );
+        let among: &[&[u8]] = &[b"acme-tls/1", b"http/1.1"];
+        assert_eq!(
+            offer(profile, &ca, "a.test", among),
+            unknown,
+            "no authority does that"
+        );
+        for protocols in [&[b"h2" as &[u8]] as &[_], &[]] {
+            let (served, _) = offer(profile, &ca, "a.test", protocols).unwrap();
+            assert_eq!(served, leaf(&own), "{protocols:?}");
+        }
+    }
+    // An authority has no certificate to show.
+    let strict = answering(ClientCertificate::Optional);
+    assert_eq!(offer(&strict, &ca, "a.test", alone), Err("tls-handshake"));
 }
