@@ -18,22 +18,42 @@ pub struct Pebble {
     listen: SocketAddr,
     /// Where it asks for answers to challenges http-01.
     challenges: SocketAddr,
+    /// Where it makes the handshakes of challenges tls-alpn-01.
+    tls_challenges: SocketAddr,
+    /// Where its DNS server takes records.
+    dns_management: SocketAddr,
 }
 
 impl Pebble {
     /// A name for which it issues no certificate.
     pub const BLOCKED: &'static str = "blocked.test";
 
+    /// The id of the key of its account outside of ACME.
+    pub const EAB_KEY_ID: &'static str = "kid-1";
+
+    /// The key of that account, in base64url.
+    pub const EAB_HMAC_KEY: &'static str =
+        "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+
     /// Starts one with these lines of its environment, such as `("PEBBLE_WFE_NONCEREJECT", "50")`.
     ///
     /// # Errors
     /// Pebble is not installed (`cargo xtask needs` does it) or did not start; the message has its log.
     pub fn start(environment: &[(&str, &str)]) -> anyhow::Result<Self> {
+        Self::start_with(environment, false)
+    }
+
+    /// As [`Pebble::start`]; if it `binds`, each account must be bound to that of [`Pebble::EAB_KEY_ID`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(environment: &[(&str, &str)], binds: bool) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let at = |file: &str| directory.path().join(file);
         let (listen, management) = (address::unused()?, address::unused()?);
         let (challenges, dns, dns_management) =
             (address::unused()?, address::unused()?, address::unused()?);
+        let tls_challenges = address::unused()?;
         // The server's certificate must be that of an authority's leaf.
         let authority = Authority::new("of-pebble")?;
         authority.issue(directory.path(), "server", &[&listen.ip().to_string()])?;
@@ -44,9 +64,10 @@ impl Pebble {
             "certificate": at("server.pem"),
             "privateKey": at("server.key"),
             "httpPort": challenges.port(),
-            "tlsPort": 1,
+            "tlsPort": tls_challenges.port(),
             "ocspResponderURL": "",
-            "externalAccountBindingRequired": false,
+            "externalAccountBindingRequired": binds,
+            "externalAccountMACKeys": {(Self::EAB_KEY_ID): Self::EAB_HMAC_KEY},
             "domainBlocklist": [Self::BLOCKED],
             "retryAfter": {"authz": 1, "order": 1},
             "profiles": {"default": {"description": "90 days", "validityPeriod": 7_776_000}},
@@ -71,6 +92,8 @@ impl Pebble {
             _dns: dns_process,
             listen,
             challenges,
+            tls_challenges,
+            dns_management,
         };
         let is_up = || {
             std::net::TcpStream::connect(listen).ok()?;
@@ -97,6 +120,18 @@ impl Pebble {
     #[must_use]
     pub fn challenges(&self) -> SocketAddr {
         self.challenges
+    }
+
+    /// The address at which it makes the handshakes of challenges tls-alpn-01.
+    #[must_use]
+    pub fn tls_challenges(&self) -> SocketAddr {
+        self.tls_challenges
+    }
+
+    /// The address at which its DNS server takes records, as pebble-challtestsrv does.
+    #[must_use]
+    pub fn dns_management(&self) -> SocketAddr {
+        self.dns_management
     }
 
     /// What it has logged.

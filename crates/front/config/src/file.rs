@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use catamaran_proxy::config::{
-    BackendConfig, ErrorPages, ListenerConfig, LogConfig, ServerConfig, TraceConfig,
+    BackendConfig, ErrorPages, ListenAddress, ListenerConfig, LogConfig, ServerConfig, TraceConfig,
 };
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -68,6 +68,15 @@ pub(crate) struct File {
     pub(crate) trace: Option<TraceConfig>,
     pub(crate) admin: Option<admin::Admin>,
     pub(crate) mcmp: Option<mcmp::Mcmp>,
+}
+
+impl File {
+    /// Whether a listener in clear text has an address of TCP.
+    pub(crate) fn has_clear_listener(&self) -> bool {
+        self.listeners
+            .iter()
+            .any(|it| it.value.tls.is_none() && matches!(it.value.address, ListenAddress::Tcp(_)))
+    }
 }
 
 /// A backend; its place is that of its URL.

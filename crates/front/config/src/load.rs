@@ -217,7 +217,14 @@ pub fn backend(url: BackendUrl) -> Result<BackendConfig, String> {
 }
 
 /// The configuration of a file without faults.
-fn typed(file: File, report: &Report) -> Config {
+fn typed(mut file: File, report: &Report) -> Config {
+    let has_clear = file.has_clear_listener();
+    for profile in &mut file.tls {
+        if let (Some(written), Some(mut acme)) = (&profile.acme, profile.value.acme.take()) {
+            acme.challenges = written.challenge.challenges(&profile.value, has_clear);
+            profile.value.acme = Some(acme);
+        }
+    }
     let mut pending: Vec<PathBuf> = Vec::new();
     for acme in file
         .tls

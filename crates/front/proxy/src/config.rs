@@ -32,7 +32,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use acme::{AcmeConfig, IssuedKeyType, LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
+pub use acme::{
+    AcmeChallenge, AcmeConfig, ExternalAccount, IssuedKeyType, LETS_ENCRYPT, LETS_ENCRYPT_STAGING,
+};
 pub use admin::{AdminConfig, HiddenValue};
 pub use attributes::{
     AttributeSource, CertificateUser, ClientFact, RequestAttributes, TlsFact, UserSource,

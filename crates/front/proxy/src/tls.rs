@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use acme::challenges::PendingCertificates;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_tls::{
     BuiltProfile, CertificateFacts, CertificateFiles, ClientCertificate, KeyLog, PemFile, Profile,
@@ -304,6 +305,8 @@ fn build(
     let contents = config.acme.as_ref().map(|config| acme::issued(config, now));
     let contents = contents.unwrap_or_default();
     files.issued = contents.issued;
+    let challenges = config.acme.as_ref().and_then(PendingCertificates::of);
+    files.challenges = challenges.map(|it| Arc::new(it) as _);
     let mut built = Profile::build(&config.settings, &files, keys, key_log, now)?;
     built.warnings.extend(contents.warnings);
     Ok(built)

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use catamaran_proxy::config::{ListenAddress, ListenerConfig};
+use catamaran_proxy::config::{AcmeChallenge, ListenAddress, ListenerConfig};
 use rustix::fs::{Access, access};
 
 use crate::file::File;
-use crate::file::tls::acme::Acme;
+use crate::file::tls::Profile;
+use crate::file::tls::acme::{Acme, ChallengeChoice};
 use crate::report::{Finding, Report};
 
 pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
@@ -26,32 +27,61 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
                 report.push(Finding::fault(message, acme.place.clone()).hint(hint));
             }
         }
-        check_challenges(file, &acme.place, report);
+        check_challenges(file, profile, acme, report);
         if sees_files {
             check_directory(acme, report);
         }
     }
 }
 
-/// Whether the authority can ask for answers to challenges (RFC 8555, section 8.3: at port 80, in clear text).
-fn check_challenges(file: &File, place: &Range<usize>, report: &mut Report) {
-    let clear = file.listeners.iter().filter(|it| it.value.tls.is_none());
-    let mut ports = clear.filter_map(|it| port(&it.value)).peekable();
-    // A listener with a fault may be the one.
-    if ports.peek().is_none() {
+/// Whether the authority can ask for answers to challenges: in clear text at port 80, or over TLS at port 443.
+fn check_challenges(file: &File, profile: &Profile, acme: &Acme, report: &mut Report) {
+    // The authority looks up wildcards in the DNS.
+    if acme.value.names.iter().all(|name| name.starts_with("*.")) {
+        return;
+    }
+    let challenges = acme
+        .challenge
+        .challenges(&profile.value, file.has_clear_listener());
+    let place = acme.place.clone();
+    let Some(first) = challenges.first() else {
+        // A listener with a fault may be the one.
         if report.faults() == 0 {
-            let message = "no listener in clear text answers the challenges of the authority";
-            let hint = "add a [[listen]] with address = \"0.0.0.0:80\" and redirect_https = true";
-            report.push(Finding::fault(message, place.clone()).hint(hint));
+            report.push(unanswered(acme.challenge, place));
         }
-    } else if !ports.any(|port| port == 80) {
-        let message = "no listener in clear text has the port 80, which the authority asks";
-        let hint = "listen there, or have what is before the front pass port 80 on to it";
-        report.push(Finding::warning(message, place.clone()).hint(hint));
+        return;
+    };
+    let (listeners, port, which) = match first {
+        AcmeChallenge::Http01 => (None, 80, "in clear text"),
+        AcmeChallenge::TlsAlpn01 => (Some(&profile.value.name), 443, "of this profile"),
+        AcmeChallenge::Dns01 => return,
+    };
+    let mut asked = file
+        .listeners
+        .iter()
+        .filter(|it| it.value.tls.as_ref() == listeners);
+    if !asked.any(|it| port_of(&it.value) == Some(port)) {
+        let message = format!("no listener {which} has the port {port}, which the authority asks");
+        let hint =
+            format!("listen there, or have what is before the front pass port {port} on to it");
+        report.push(Finding::warning(message, place).hint(hint));
     }
 }
 
-fn port(listener: &ListenerConfig) -> Option<u16> {
+/// The fault that the front cannot answer the challenge that is chosen.
+fn unanswered(choice: ChallengeChoice, place: Range<usize>) -> Finding {
+    if choice == ChallengeChoice::Only(AcmeChallenge::TlsAlpn01) {
+        let message = "the authority has no certificate, which this profile asks clients for";
+        let hint =
+            "write challenge = \"http-01\", or let a profile without `client_certificate` order";
+        return Finding::fault(message, place).hint(hint);
+    }
+    let message = "no listener in clear text answers the challenges of the authority";
+    let hint = "add a [[listen]] with address = \"0.0.0.0:80\" and redirect_https = true";
+    Finding::fault(message, place).hint(hint)
+}
+
+fn port_of(listener: &ListenerConfig) -> Option<u16> {
     match &listener.address {
         ListenAddress::Tcp(address) => Some(address.port()),
         ListenAddress::Unix(_) => None,

@@ -218,7 +218,7 @@ fn a_listener_whose_clients_a_proxy_serves_over_tls_may_send_hsts() {
 
 /// Whether the key is only for backends over TLS, or has an effect only where files are read.
 fn is_of_tls(header: &str, key: &str) -> bool {
-    if header == "[tls.NAME.acme]" && key == "ca_file" {
+    if header == "[tls.NAME.acme]" && ["ca_file", "eab_key_id", "eab_hmac_file"].contains(&key) {
         return true;
     }
     let of_backend = header.starts_with("[upstream.NAME]") || header.starts_with("[[upstream");

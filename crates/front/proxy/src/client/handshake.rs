@@ -39,6 +39,11 @@ pub(crate) async fn run(
         Outcome::Made => {
             if let Some(session) = client.tls() {
                 worker.counters().handshake(&session.facts);
+                // The authority has seen what it asked for, and sends nothing (RFC 8737, section 3).
+                if session.facts.alpn.as_deref() == Some("acme-tls/1") {
+                    client.close_in_order();
+                    return false;
+                }
             }
             true
         }

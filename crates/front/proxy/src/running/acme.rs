@@ -14,6 +14,7 @@ use catamaran_tls::{Identity, RenewalId};
 use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
 
+use crate::config::AcmeChallenge;
 use crate::date::{show_moment, unix_seconds};
 use crate::listener::drain::Drain;
 use crate::tls::acme::IssuedName;
@@ -417,16 +418,17 @@ fn note_fault(attempt: &Attempt<'_>, state: &mut NameState, fault: &AttemptFault
 }
 
 fn say_fault(attempt: &Attempt<'_>, state: &NameState, fault: &AttemptFault, number: u32) {
+    let challenge = attempt.challenge(state);
     tracing::error!(
         profile = attempt.profile,
         name = attempt.name,
         step = fault.step,
         attempt = number,
-        challenge = "http-01",
+        challenge = challenge.map_or("none", AcmeChallenge::name),
         problem = fault.problem.as_deref().unwrap_or("none"),
         detail = fault.detail,
         next = show_moment(state.next_attempt),
-        hint = fault.hint().unwrap_or_default(),
+        hint = fault.hint(challenge).unwrap_or_default(),
         "acme"
     );
 }

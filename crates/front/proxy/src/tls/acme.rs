@@ -1,11 +1,13 @@
 //! Certificates that an authority issues to the front by ACME (RFC 8555): their files, when they are due, and one
 //! attempt to get one. The thread that makes the attempts is `running`'s.
 
+pub(crate) mod challenges;
 pub(crate) mod order;
 pub(crate) mod schedule;
 pub(crate) mod store;
 
 mod client;
+mod dns_hook;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -119,8 +121,11 @@ pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
         directory: crate::config::LETS_ENCRYPT.to_owned(),
         contact: Vec::new(),
         state_dir: state_dir.to_owned(),
+        challenges: vec![crate::config::AcmeChallenge::Http01],
+        dns_hook: Vec::new(),
         key_type: crate::config::IssuedKeyType::P256,
         profile: None,
+        external_account: None,
         roots: catamaran_tls::Roots::none(),
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use catamaran_e2e::{Front, Pebble, curl};
 use catamaran_testkit::{Deadline, HttpClient, Process, Signal};
@@ -22,10 +23,24 @@ struct Site {
 
 /// A front that gets certificates for `names`, a list in TOML.
 fn site(names: &str, environment: &[(&str, &str)]) -> Site {
-    let pebble = Pebble::start(environment).unwrap();
+    site_with(environment, |pebble, state, url| {
+        config(pebble, state, names, url)
+    })
+}
+
+/// A front with the configuration that is made of the authority, the directory for state and the URL of a backend.
+fn site_with(
+    environment: &[(&str, &str)],
+    config: impl FnOnce(&Pebble, &Path, &str) -> String,
+) -> Site {
+    site_of(Pebble::start(environment).unwrap(), config)
+}
+
+/// As [`site_with`], of this authority.
+fn site_of(pebble: Pebble, config: impl FnOnce(&Pebble, &Path, &str) -> String) -> Site {
     let state = tempfile::tempdir().unwrap();
     let (application, url) = application();
-    let config = config(&pebble, state.path(), names, &url);
+    let config = config(&pebble, state.path(), &url);
     Site {
         front: Front::with_config(&config).unwrap(),
         config,
@@ -37,15 +52,22 @@ fn site(names: &str, environment: &[(&str, &str)]) -> Site {
 
 /// The listener with TLS is the first one.
 fn config(pebble: &Pebble, state: &Path, names: &str, backend: &str) -> String {
-    format!(
+    let listeners = format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"www\"\n\
-         [[listen]]\naddress = \"{}\"\nredirect_https = true\n\
-         [[route]]\nupstream = \"app\"\nallow = [\"127.0.0.1\"]\n\
+         [[listen]]\naddress = \"{}\"\nredirect_https = true\n",
+        pebble.challenges(),
+    );
+    listeners + &without_listeners(pebble, state, names, backend)
+}
+
+/// The configuration but for its listeners; keys of `[admin]` may follow it.
+fn without_listeners(pebble: &Pebble, state: &Path, names: &str, backend: &str) -> String {
+    format!(
+        "[[route]]\nupstream = \"app\"\nallow = [\"127.0.0.1\"]\n\
          [[upstream.app.backend]]\nurl = \"{backend}\"\n\
          [tls.www.acme]\nnames = {names}\nterms_agreed = true\n\
          directory = \"{}\"\nca_file = \"{}\"\nstate_dir = \"{}\"\n\
          [admin]\naddress = \"127.0.0.1:0\"\n",
-        pebble.challenges(),
         pebble.directory_url(),
         pebble.ca_file().display(),
         state.join("acme").display(),
@@ -55,6 +77,11 @@ fn config(pebble: &Pebble, state: &Path, names: &str, backend: &str) -> String {
 impl Site {
     /// Ends the front, and starts it again.
     fn restarted(self) -> Self {
+        self.restarted_after(|| {})
+    }
+
+    /// Ends the front, changes what it has stored, and starts it again.
+    fn restarted_after(self, change: impl FnOnce()) -> Self {
         let Self {
             front,
             config,
@@ -63,6 +90,7 @@ impl Site {
             _application,
         } = self;
         drop(front);
+        change();
         Self {
             front: Front::with_config(&config).unwrap(),
             config,
@@ -101,13 +129,9 @@ impl Site {
         let SocketAddr::V4(address) = self.front.address() else {
             panic!("an address of IPv4");
         };
-        let port = address.port();
+        let (ip, port) = (address.ip(), address.port());
         let output = curl()
-            .args([
-                "--insecure",
-                "--resolve",
-                &format!("{name}:{port}:127.0.0.1"),
-            ])
+            .args(["--insecure", "--resolve", &format!("{name}:{port}:{ip}")])
             .args(["--write-out", "%{stderr}%{http_code}"])
             .arg(format!("https://{name}:{port}/"))
             .output()
@@ -256,4 +280,119 @@ fn without_a_certificate_the_front_is_not_ready() {
         text.contains("TLS profile www has no certificate yet"),
         "{text}"
     );
+}
+
+#[test]
+fn by_tls_alpn_01_a_handshake_of_the_profile_is_the_answer() {
+    let site = site_with(&[], |pebble, state, url| {
+        format!(
+            "[[listen]]\naddress = \"{}\"\ntls = \"www\"\nprotocols = [\"h2\", \"http/1.1\"]\n{}",
+            pebble.tls_challenges(),
+            without_listeners(pebble, state, "\"a.test\"", url),
+        )
+    });
+    site.wait_for("a.test");
+    let line = site.front.wait_for_log("step=\"challenge\"").unwrap();
+    assert!(line.contains("challenge=\"tls-alpn-01\""), "{line}");
+    // Nothing is pending any more: neither the served certificate nor another is shown.
+    let openssl = |protocol: &str| {
+        let address = site.front.address().to_string();
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-connect", &address, "-servername", "a.test"]);
+        let output = command
+            .args(["-alpn", protocol])
+            .stdin(Stdio::null())
+            .output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    };
+    assert!(openssl("http/1.1").contains("BEGIN CERTIFICATE"));
+    let refused = openssl("acme-tls/1");
+    assert!(
+        refused.contains("no peer certificate available"),
+        "{refused}"
+    );
+    site.front.wait_for_log("client:tls-unknown-name").unwrap();
+}
+
+#[test]
+fn after_two_failures_the_other_challenge_is_tried() {
+    let site = site_with(&[], |pebble, state, url| {
+        // The authority asks at another port in clear text.
+        format!(
+            "[[listen]]\naddress = \"{}\"\ntls = \"www\"\n\
+             [[listen]]\naddress = \"127.0.0.1:0\"\n{}",
+            pebble.tls_challenges(),
+            without_listeners(pebble, state, "\"a.test\"", url),
+        )
+    });
+    let line = site
+        .front
+        .wait_for_log("problem=\"urn:ietf:params:acme:error:connection\"")
+        .unwrap();
+    assert!(line.contains("challenge=\"http-01\""), "{line}");
+    let state_file = site.folder().join("a.test/state.json");
+    // The second attempt would begin in a minute, the third ten minutes later.
+    let restarted = site.restarted_after(|| {
+        let text = fs::read(&state_file).unwrap();
+        let mut state: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(state["failures"], 1);
+        state["failures"] = 2.into();
+        state["next_attempt"] = 0.into();
+        fs::write(&state_file, state.to_string()).unwrap();
+    });
+    restarted.wait_for("a.test");
+    assert!(restarted.front.log().contains("challenge=\"tls-alpn-01\""));
+}
+
+#[test]
+fn an_account_is_bound_to_one_that_the_authority_knows() {
+    let site = site_of(
+        Pebble::start_with(&[], true).unwrap(),
+        |pebble, state, url| {
+            let file = state.join("eab.key");
+            fs::write(&file, Pebble::EAB_HMAC_KEY).unwrap();
+            let (id, file) = (Pebble::EAB_KEY_ID, file.display());
+            let keys = format!("eab_key_id = \"{id}\"\neab_hmac_file = \"{file}\"\nterms_agreed");
+            config(pebble, state, "\"a.test\"", url).replace("terms_agreed", &keys)
+        },
+    );
+    site.wait_for("a.test");
+}
+
+/// A hook that tells Pebble's DNS server of records, and appends its words to the file `said` of its directory.
+fn dns_hook(pebble: &Pebble, folder: &Path) -> PathBuf {
+    let path = folder.join("dns-hook");
+    let (said, dns) = (folder.join("said"), pebble.dns_management());
+    let lines = format!(
+        "#!/bin/sh\necho \"$*\" >> {}\n\
+         case $2 in present) verb=set-txt ;; *) verb=clear-txt ;; esac\n\
+         /usr/bin/curl --silent --fail --data \"{{\\\"host\\\": \\\"$3.\\\", \\\"value\\\": \\\"$4\\\"}}\" http://{dns}/$verb\n",
+        said.display(),
+    );
+    fs::write(&path, lines).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+#[test]
+fn a_wildcard_gets_its_certificate_by_the_hook() {
+    let site = site_with(&[], |pebble, state, url| {
+        let hook = dns_hook(pebble, state);
+        let keys = format!("dns_hook = [\"{}\", \"own\"]\nterms_agreed", hook.display());
+        config(pebble, state, "[\"*.w.test\"]", url).replace("terms_agreed", &keys)
+    });
+    site.wait_for("x.w.test");
+    assert!(
+        site.status("w.test").contains("(35)"),
+        "it is not the wildcard's"
+    );
+    assert!(site.folder().join("_.w.test/current/key.pem").exists());
+    let said = fs::read_to_string(site.state.path().join("said")).unwrap();
+    let words: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
+    let [present, cleanup] = &words[..] else {
+        panic!("{said}")
+    };
+    assert_eq!(present[..3], ["own", "present", "_acme-challenge.w.test"]);
+    assert_eq!(cleanup[..2], ["own", "cleanup"]);
+    assert_eq!(present[2..], cleanup[2..]);
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use catamaran_proxy::config::{
-    AcmeConfig, IssuedKeyType, LETS_ENCRYPT, LETS_ENCRYPT_STAGING, Roots,
+    AcmeChallenge, AcmeConfig, ClientCertificate, ExternalAccount, IssuedKeyType, LETS_ENCRYPT,
+    LETS_ENCRYPT_STAGING, Roots, TlsConfig,
 };
 use toml::Spanned;
 use toml::de::DeValue;
@@ -22,15 +23,47 @@ use crate::value::{Choices, OneOrMore, Optional, Switch, Syntax};
 /// The values of the keys, before they are checked against each other.
 struct RawAcme {
     acme: AcmeConfig,
+    challenge: ChallengeChoice,
     terms_agreed: bool,
     ca_file: Option<PathBuf>,
+    eab_key_id: Option<String>,
+    eab_hmac_file: Option<PathBuf>,
 }
 
 /// The settings, and their place in the file.
 #[derive(Debug)]
 pub(crate) struct Acme {
+    /// Without `challenges`, which depend on other tables, too.
     pub(crate) value: AcmeConfig,
+    pub(crate) challenge: ChallengeChoice,
     pub(crate) place: Range<usize>,
+}
+
+/// What `challenge` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChallengeChoice {
+    Auto,
+    Only(AcmeChallenge),
+}
+
+impl ChallengeChoice {
+    /// The challenges that the front can answer for a profile, in the order in which they are tried; none if nothing
+    /// answers the one that is chosen. `has_clear`: whether a listener in clear text has an address of TCP.
+    pub(crate) fn challenges(self, profile: &TlsConfig, has_clear: bool) -> Vec<AcmeChallenge> {
+        let mut challenges = match self {
+            Self::Auto => vec![AcmeChallenge::Http01, AcmeChallenge::TlsAlpn01],
+            Self::Only(challenge) => vec![challenge],
+        };
+        challenges.retain(|challenge| match challenge {
+            AcmeChallenge::Http01 => has_clear,
+            // The authority has no certificate to show.
+            AcmeChallenge::TlsAlpn01 => {
+                profile.settings.client_certificate == ClientCertificate::Off
+            }
+            AcmeChallenge::Dns01 => true,
+        });
+        challenges
+    }
 }
 
 /// Reads `[tls.NAME.acme]`; `None` if it has faults.
@@ -47,18 +80,27 @@ pub(crate) fn read(
             directory: LETS_ENCRYPT.to_owned(),
             contact: Vec::new(),
             state_dir: PathBuf::from(STATE_DIR),
+            challenges: Vec::new(),
+            dns_hook: Vec::new(),
             key_type: IssuedKeyType::P256,
             profile: None,
+            external_account: None,
             roots: Roots::none(),
         },
+        challenge: ChallengeChoice::Auto,
         terms_agreed: false,
         ca_file: None,
+        eab_key_id: None,
+        eab_hmac_file: None,
     };
     table.read(KEYS, &mut written);
     let RawAcme {
         mut acme,
+        challenge,
         terms_agreed,
         ca_file,
+        eab_key_id,
+        eab_hmac_file,
     } = written;
     if !terms_agreed && table.has("terms_agreed") && table.is_good_at("terms_agreed") {
         let message = "the authority issues certificates only to those who agree to its terms";
@@ -68,6 +110,8 @@ pub(crate) fn read(
         table.push(Finding::fault(message, place).hint(hint));
     }
     check_names(&acme.names, &mut table);
+    check_hook(&acme, challenge, &mut table);
+    acme.external_account = external_account(eab_key_id, eab_hmac_file, surroundings, &mut table);
     acme.state_dir = surroundings.base.join(&acme.state_dir);
     let ca_file = ca_file.map(|path| surroundings.base.join(path));
     match backend_tls::trusted_roots(ca_file, surroundings) {
@@ -79,7 +123,65 @@ pub(crate) fn read(
     }
     let is_good = table.is_good();
     table.finish(report);
-    is_good.then_some(Acme { value: acme, place })
+    is_good.then_some(Acme {
+        value: acme,
+        challenge,
+        place,
+    })
+}
+
+/// Whether there is a program for the challenge dns-01, if that is needed.
+fn check_hook(acme: &AcmeConfig, challenge: ChallengeChoice, table: &mut Table<'_>) {
+    if let Some(program) = acme.dns_hook.first() {
+        if !program.starts_with('/') {
+            let message = format!("`dns_hook` begins with `{program}`, which is no absolute path");
+            let hint = "write the whole path of the program: it is run without a shell";
+            let place = table.place_of("dns_hook");
+            table.push(Finding::fault(message, place).hint(hint));
+        }
+        return;
+    }
+    if table.has("dns_hook") {
+        return;
+    }
+    let hint = "write dns_hook = [\"/path\"], a program that puts records into the DNS";
+    if let Some(wildcard) = acme.names.iter().find(|name| name.starts_with("*.")) {
+        let message =
+            format!("`{wildcard}` needs the challenge dns-01, and there is no `dns_hook`");
+        let place = table.place_of("names");
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+    if challenge == ChallengeChoice::Only(AcmeChallenge::Dns01) {
+        let message = "the challenge dns-01 needs a `dns_hook`";
+        let place = table.place_of("challenge");
+        table.push(Finding::fault(message, place).hint(hint));
+    }
+}
+
+/// The account that the authority made outside of ACME; `None`: there is none, or it has a fault.
+fn external_account(
+    key_id: Option<String>,
+    hmac_file: Option<PathBuf>,
+    surroundings: &Surroundings<'_>,
+    table: &mut Table<'_>,
+) -> Option<ExternalAccount> {
+    for (key, other) in [
+        ("eab_key_id", "eab_hmac_file"),
+        ("eab_hmac_file", "eab_key_id"),
+    ] {
+        if table.has(key) && !table.has(other) {
+            let message = format!("`{key}` is of no use without `{other}`");
+            let hint = "write both as the authority shows them, or neither";
+            table.push(Finding::fault(message, table.place_of(key)).hint(hint));
+        }
+    }
+    let (key_id, hmac_file) = (key_id?, hmac_file?);
+    let check = |text: String| match ExternalAccount::new(String::new(), &text) {
+        Some(_) => Ok(text),
+        None => Err("has no key in base64url in its first line".to_owned()),
+    };
+    let text = surroundings.secret("eab_hmac_file", &hmac_file, check, table)?;
+    ExternalAccount::new(key_id, &text)
 }
 
 fn check_names(names: &[String], table: &mut Table<'_>) {
@@ -103,11 +205,8 @@ enum AcmeTextError {
         "must be a DNS name such as \"www.example.org\", in ASCII (a name in another script begins with `xn--`)"
     )]
     Name,
-    #[error(
-        "has `{0}`: a wildcard needs the challenge dns-01, which the front does not have; get its certificate by another \
-         client, and name its files in [[tls.NAME.certificate]]"
-    )]
-    Wildcard(String),
+    #[error("must be a path or an argument: it is empty, or has a zero byte")]
+    Hook,
     #[error("must be \"letsencrypt\", \"letsencrypt-staging\" or a URL that begins with https://")]
     Directory,
     #[error("must be an address such as \"admin@example.org\"")]
@@ -115,18 +214,21 @@ enum AcmeTextError {
 }
 
 fn parse_dns_name(text: &str) -> Result<String, AcmeTextError> {
-    if text.starts_with("*.") {
-        return Err(AcmeTextError::Wildcard(text.to_owned()));
-    }
-    let is_address = text
+    let domain = text.strip_prefix("*.").unwrap_or(text);
+    let is_address = domain
         .rsplit('.')
         .next()
         .is_some_and(|last| last.parse::<u8>().is_ok());
-    let fits = text.len() <= 253 && text.contains('.') && text.split('.').all(is_label);
-    let is_name = fits && !is_address && !text.contains('_');
+    let fits = text.len() <= 253 && domain.contains('.') && domain.split('.').all(is_label);
+    let is_name = fits && !is_address && !domain.contains('_');
     is_name
         .then(|| text.to_ascii_lowercase())
         .ok_or(AcmeTextError::Name)
+}
+
+fn parse_hook_part(text: &str) -> Result<String, AcmeTextError> {
+    let is_good = !text.is_empty() && !text.contains('\0');
+    is_good.then(|| text.to_owned()).ok_or(AcmeTextError::Hook)
 }
 
 fn parse_directory(text: &str) -> Result<String, AcmeTextError> {
@@ -155,9 +257,9 @@ fn parse_contact(text: &str) -> Result<String, AcmeTextError> {
 
 pub(crate) static SECTION: Section = Section {
     header: "[tls.NAME.acme]",
-    intro: "Certificates that the front gets by itself from an authority, by ACME (RFC 8555): one for each name, by \
-            the challenge http-01. It needs a listener in clear text that the authority reaches at port 80 of each \
-            name. Until a name has its first certificate, its handshakes are refused with the alert \
+    intro: "Certificates that the front gets by itself from an authority, by ACME (RFC 8555): one for each name. The \
+            authority must reach the front at each name: a listener in clear text at port 80 (http-01), or the \
+            profile's own at port 443 (tls-alpn-01). Until a name has its first certificate, its handshakes are refused with the alert \
             `unrecognized_name` (`tls-no-certificate-yet`), and while the profile has none at all, `/readyz` answers \
             503. A certificate of `[[tls.NAME.certificate]]` is preferred for its names, and none that is issued is \
             ever the default. A failed attempt is made again after 1 minute, 10 minutes, 1, 3, 6, then about every 12 \
@@ -244,6 +346,53 @@ static KEYS: &[Key<RawAcme>] = &[
         elsewhere: "nginx `state_path`; httpd `MDStoreDir`; Caddy `storage`",
     },
     Key {
+        name: "challenge",
+        group: ALL,
+        value: fill!(
+            Choices(&[
+                ("auto", ChallengeChoice::Auto),
+                ("http-01", ChallengeChoice::Only(AcmeChallenge::Http01)),
+                (
+                    "tls-alpn-01",
+                    ChallengeChoice::Only(AcmeChallenge::TlsAlpn01)
+                ),
+                ("dns-01", ChallengeChoice::Only(AcmeChallenge::Dns01)),
+            ]),
+            RawAcme.challenge
+        ),
+        preset: Preset::Value("\"auto\""),
+        sample: "\"tls-alpn-01\"",
+        effect: "How the authority sees that a name leads to the front: it fetches a file from port 80 \
+                 (\"http-01\"), or makes a handshake at port 443 (\"tls-alpn-01\"), in which the front shows a \
+                 certificate for that alone. \"auto\": http-01 if a listener in clear text has an address of TCP, \
+                 else tls-alpn-01, and after two failures in a row the other one. \"dns-01\": by a record that \
+                 `dns_hook` puts into the DNS, so that the authority need not reach the front. Wildcards always \
+                 are proved by that.",
+        extremes: "What ends TLS before the front answers tls-alpn-01 in its place. A profile with \
+                   `client_certificate` has http-01 alone, because the authority has no certificate.",
+        elsewhere: "nginx `challenge` of `acme_issuer`; httpd `MDCAChallenges`; Caddy `disable_http_challenge`",
+    },
+    Key {
+        name: "dns_hook",
+        group: ALL,
+        value: fill!(
+            OneOrMore(Syntax {
+                what: "a path such as \"/usr/local/bin/dns-hook\", then arguments",
+                parse: parse_hook_part,
+            }),
+            RawAcme.acme.dns_hook
+        ),
+        preset: Preset::Unset("no wildcards"),
+        sample: "[\"/usr/local/bin/dns-hook\", \"--zone=example.org\"]",
+        effect: "The program for the challenge dns-01, with its first arguments. The front runs it as its own user, \
+                 without a shell and with an empty environment, with `present NAME VALUE` after them: it must put a TXT \
+                 record with this name (`_acme-challenge.example.org`) and value into the DNS, and end with 0 when all \
+                 name servers have it. `cleanup NAME VALUE` takes the record out.",
+        extremes: "After 120 seconds it is killed, with what it has started, and the attempt has failed. What it prints \
+                   is logged if it fails.",
+        elsewhere: "httpd `MDChallengeDns01`; certbot `--manual-auth-hook`; acme.sh `--dns`; lego `--dns exec`",
+    },
+    Key {
         name: "key_type",
         group: ALL,
         value: fill!(
@@ -279,6 +428,37 @@ static KEYS: &[Key<RawAcme>] = &[
         elsewhere: "httpd `MDProfile`; Caddy `profile`",
     },
     Key {
+        name: "eab_key_id",
+        group: ALL,
+        value: fill!(
+            Optional(Syntax {
+                what: "the id of a key such as \"kid-1\"",
+                parse: parse_name,
+            }),
+            RawAcme.eab_key_id
+        ),
+        preset: Preset::Unset("the account is bound to no other"),
+        sample: "\"kid-1\"",
+        effect: "The id of the key by which the front's account is bound to one that you have with the authority \
+                 (RFC 8555, section 7.3.4). `eab_hmac_file` has the key.",
+        extremes: "It is used once, when the account is made: ZeroSSL, Google and Sectigo ask for it, Let's Encrypt does \
+                   not.",
+        elsewhere: "nginx `external_account_key`; httpd `MDExternalAccountBinding`; Caddy `acme_eab`",
+    },
+    Key {
+        name: "eab_hmac_file",
+        group: ALL,
+        value: fill!(
+            Optional(file_path("a path such as \"/etc/catamaran/eab.key\"")),
+            RawAcme.eab_hmac_file
+        ),
+        preset: Preset::Unset("the account is bound to no other"),
+        sample: "\"/etc/catamaran/eab.key\"",
+        effect: "The file with the key of `eab_key_id` in its first line, in base64url as the authority shows it.",
+        extremes: "Others must not be able to read it.",
+        elsewhere: "nginx `external_account_key`; httpd `MDExternalAccountBinding`; Caddy `acme_eab`",
+    },
+    Key {
         name: "ca_file",
         group: ALL,
         value: fill!(
@@ -304,7 +484,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_http_01_can_prove_are_taken() {
+    fn only_names_that_can_be_proved_are_taken() {
         assert_eq!(
             parse_dns_name("WWW.example.org").unwrap(),
             "www.example.org"
@@ -322,8 +502,49 @@ mod tests {
         ] {
             assert!(parse_dns_name(bad).is_err(), "{bad}");
         }
-        let wildcard = parse_dns_name("*.example.org").unwrap_err().to_string();
-        assert!(wildcard.contains("dns-01"), "{wildcard}");
+        assert_eq!(parse_dns_name("*.Example.org").unwrap(), "*.example.org");
+        for bad in [
+            "*.org",
+            "*.*.example.org",
+            "a.*.example.org",
+            "*example.org",
+        ] {
+            assert!(parse_dns_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_challenges_that_the_front_can_answer_are_tried() {
+        use AcmeChallenge::{Dns01, Http01, TlsAlpn01};
+        let chosen = |choice: ChallengeChoice, client_certificate, has_clear| {
+            let mut profile = TlsConfig::new("www", Vec::new());
+            profile.settings.client_certificate = client_certificate;
+            choice.challenges(&profile, has_clear)
+        };
+        let (off, optional) = (ClientCertificate::Off, ClientCertificate::Optional);
+        let only = ChallengeChoice::Only;
+        for (choice, clients, has_clear, expected) in [
+            (
+                ChallengeChoice::Auto,
+                off,
+                true,
+                &[Http01, TlsAlpn01] as &[_],
+            ),
+            (ChallengeChoice::Auto, off, false, &[TlsAlpn01]),
+            (ChallengeChoice::Auto, optional, true, &[Http01]),
+            (ChallengeChoice::Auto, optional, false, &[]),
+            (only(Http01), off, true, &[Http01]),
+            (only(Http01), off, false, &[]),
+            (only(Dns01), optional, false, &[Dns01]),
+            (only(TlsAlpn01), off, true, &[TlsAlpn01]),
+            (only(TlsAlpn01), optional, true, &[]),
+        ] {
+            assert_eq!(
+                chosen(choice, clients, has_clear),
+                expected,
+                "{choice:?} {clients:?}"
+            );
+        }
     }
 
     #[test]

@@ -3,19 +3,23 @@
 //! What a later attempt needs is stored before the authority is asked for the next step: the order's URL, then the
 //! key. An attempt of a process that was killed goes on with both.
 
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use catamaran_tls::{Identity, PemFile, RenewalId};
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeStatus, ChallengeType, Error,
-    Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeHandle, ChallengeStatus,
+    ChallengeType, Error, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
+    Problem, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, RsaKeySize};
 
+use super::challenges;
 use super::client::AuthorityClient;
+use super::dns_hook::PresentedRecord;
 use super::schedule::{NameState, RenewalWindow};
 use super::store::{self, PendingChallenge, Store};
-use crate::config::{AcmeConfig, IssuedKeyType};
+use crate::config::{AcmeChallenge, AcmeConfig, IssuedKeyType};
 
 /// An attempt for one name.
 pub(crate) struct Attempt<'a> {
@@ -26,6 +30,12 @@ pub(crate) struct Attempt<'a> {
     /// The DNS name.
     pub(crate) name: &'a str,
     client: AuthorityClient,
+}
+
+/// An answer to a challenge, which is taken back when this is dropped.
+enum PendingAnswer<'a> {
+    File { _guard: PendingChallenge },
+    Record { _guard: PresentedRecord<'a> },
 }
 
 /// Why an attempt failed.
@@ -78,7 +88,7 @@ impl<'a> Attempt<'a> {
             return Err(self.own("order", &text));
         }
         if order.state().status == OrderStatus::Pending {
-            self.validate(&mut order).await?;
+            self.validate(&mut order, state).await?;
         }
         let (chain, key) = self.finalize(&mut order).await?;
         self.install(state, &chain, &key)
@@ -121,9 +131,10 @@ impl<'a> Attempt<'a> {
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
-        let made = builder
-            .create(&new, self.config.directory.clone(), None)
-            .await;
+        let external = self.config.external_account.as_ref();
+        let external = external.map(|it| ExternalAccountKey::new(it.key_id.clone(), it.hmac_key()));
+        let directory = self.config.directory.clone();
+        let made = builder.create(&new, directory, external.as_ref()).await;
         let (account, credentials) = made.map_err(|error| self.fault(STEP, error))?;
         let json = serde_json::to_string(&credentials).map_err(|error| self.own(STEP, &error))?;
         let kept = self.store.keep_account(&json);
@@ -189,12 +200,24 @@ impl<'a> Attempt<'a> {
         Ok(order)
     }
 
-    /// Proves that the name is this front's, by http-01 (RFC 8555, section 8.3).
-    async fn validate(&self, order: &mut Order) -> Result<(), AttemptFault> {
+    /// The challenge by which the attempt proves that the name is this front's; `None`: the front can answer none.
+    pub(crate) fn challenge(&self, state: &NameState) -> Option<AcmeChallenge> {
+        if self.name.starts_with("*.") {
+            return Some(AcmeChallenge::Dns01);
+        }
+        state.challenge(&self.config.challenges)
+    }
+
+    /// Proves that the name is this front's.
+    async fn validate(&self, order: &mut Order, state: &NameState) -> Result<(), AttemptFault> {
         const STEP: &str = "validate";
+        let Some(challenge) = self.challenge(state) else {
+            return Err(self.own(STEP, &"the front can answer no challenge"));
+        };
         // Each is answered until this is dropped.
-        let _pending = self.answer_challenges(order).await?;
-        self.say("challenge");
+        let _pending = self.answer_challenges(order, challenge).await?;
+        let (profile, name, step) = (self.profile, self.name, "challenge");
+        tracing::info!(profile, name, step, challenge = challenge.name(), "acme");
         let decided = order.poll_ready(&POLL).await;
         let is_refused = order.state().error.is_some();
         match decided {
@@ -207,7 +230,8 @@ impl<'a> Attempt<'a> {
     async fn answer_challenges(
         &self,
         order: &mut Order,
-    ) -> Result<Vec<PendingChallenge>, AttemptFault> {
+        by: AcmeChallenge,
+    ) -> Result<Vec<PendingAnswer<'_>>, AttemptFault> {
         const STEP: &str = "challenge";
         let mut pending = Vec::new();
         let mut authorizations = order.authorizations();
@@ -216,13 +240,13 @@ impl<'a> Attempt<'a> {
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
-            let Some(mut challenge) = authorization.challenge(ChallengeType::Http01) else {
-                let text = "the authority offers no challenge http-01 for this name";
+            let Some(mut challenge) = authorization.challenge(kind_of(by)) else {
+                let name = by.name();
+                let text = format!("the authority offers no challenge {name} for this name");
                 return Err(self.own(STEP, &text));
             };
-            let answer = challenge.key_authorization();
-            let answered = self.store.answer(&challenge.token, answer.as_str());
-            pending.push(answered.map_err(|error| self.own(STEP, &error))?);
+            let answer = self.answer(by, &challenge).await;
+            pending.push(answer.map_err(|error| self.own(STEP, &error))?);
             // In an order that another attempt began, it may be under way.
             if challenge.status == ChallengeStatus::Pending {
                 let ready = challenge.set_ready().await;
@@ -230,6 +254,30 @@ impl<'a> Attempt<'a> {
             }
         }
         Ok(pending)
+    }
+
+    /// Answers a challenge until the guard is dropped.
+    async fn answer(
+        &self,
+        by: AcmeChallenge,
+        challenge: &ChallengeHandle<'_>,
+    ) -> io::Result<PendingAnswer<'_>> {
+        let answer = challenge.key_authorization();
+        let file = match by {
+            AcmeChallenge::Http01 => self.store.answer(&challenge.token, answer.as_str()),
+            AcmeChallenge::TlsAlpn01 => {
+                let pem = challenges::certificate(self.name, answer.digest().as_ref());
+                let pem = pem.map_err(io::Error::other)?;
+                self.store.answer_by_certificate(self.name, &pem)
+            }
+            AcmeChallenge::Dns01 => {
+                let domain = self.name.strip_prefix("*.").unwrap_or(self.name);
+                let (hook, record) = (&self.config.dns_hook, format!("_acme-challenge.{domain}"));
+                let record = PresentedRecord::present(hook, record, answer.dns_value()).await?;
+                return Ok(PendingAnswer::Record { _guard: record });
+            }
+        };
+        Ok(PendingAnswer::File { _guard: file? })
     }
 
     /// Why the authority refused the order: what it says of the challenge, else of the order.
@@ -370,16 +418,25 @@ impl AttemptFault {
         kind(self.problem.as_deref()) == "badNonce"
     }
 
-    /// What the operator may look at; `None`: the fault says all.
-    pub(crate) fn hint(&self) -> Option<&'static str> {
+    /// What the operator may look at, after an attempt by this challenge; `None`: the fault says all.
+    pub(crate) fn hint(&self, challenge: Option<AcmeChallenge>) -> Option<&'static str> {
         Some(match kind(self.problem.as_deref()) {
             "caa" => "the CAA records of the name forbid this authority: dig NAME CAA",
+            "connection" if challenge == Some(AcmeChallenge::TlsAlpn01) => {
+                "the authority must reach port 443 of every address that the name has"
+            }
             "connection" => "the authority must reach port 80 of every address that the name has",
+            "externalAccountRequired" => {
+                "the authority wants an account of its own: write eab_key_id and eab_hmac_file"
+            }
             "dns" => {
                 "the name must have an address that everybody can look up: dig NAME A; dig NAME AAAA"
             }
             "rateLimited" => {
                 "the authority counts orders of a name: docs/tls.md says when the next one begins"
+            }
+            "unauthorized" if challenge == Some(AcmeChallenge::Dns01) => {
+                "`dns_hook` must end only when every name server of the domain has the record"
             }
             "unauthorized" => {
                 "another server answers for the name: is each of its addresses one of this front?"
@@ -420,6 +477,14 @@ fn may_be_about_replacing(error: &Error, status: Option<u16>) -> bool {
             !is_of_other_cause && status.is_none_or(|it| it != 429 && it < 500)
         }
         _ => false,
+    }
+}
+
+fn kind_of(challenge: AcmeChallenge) -> ChallengeType {
+    match challenge {
+        AcmeChallenge::Http01 => ChallengeType::Http01,
+        AcmeChallenge::TlsAlpn01 => ChallengeType::TlsAlpn01,
+        AcmeChallenge::Dns01 => ChallengeType::Dns01,
     }
 }
 

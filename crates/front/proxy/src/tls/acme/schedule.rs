@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::AcmeChallenge;
+
 /// What is stored of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -79,6 +81,14 @@ impl NameState {
             let share = if lifetime < SHORT_LIFETIME { 2 } else { 3 };
             not_after - lifetime / share
         })
+    }
+
+    /// The challenge of the attempt under way: after two failures in a row the next one of `known` is tried, after the
+    /// last one the first again.
+    pub(crate) fn challenge(&self, known: &[AcmeChallenge]) -> Option<AcmeChallenge> {
+        let failed = usize::try_from(self.failures.saturating_sub(1)).unwrap_or(usize::MAX);
+        let index = (failed / FAILURES_OF_A_CHALLENGE).checked_rem(known.len())?;
+        known.get(index).copied()
     }
 
     /// Notes that an attempt begins. `random`, of 0 to 1, spreads long pauses.
@@ -161,6 +171,9 @@ fn share(seconds: u64, part: f64) -> u64 {
     (seconds as f64 * part.clamp(0.0, 1.0)) as u64
 }
 
+/// How many failures in a row lead from one challenge to the next.
+const FAILURES_OF_A_CHALLENGE: usize = 2;
+
 const HOUR: u64 = 60 * 60;
 
 /// The pauses after the first failures. At most three attempts begin within the first hour: Let's Encrypt allows five
@@ -202,6 +215,24 @@ mod tests {
             ask_window_at: NOW + HOUR,
             ..NameState::default()
         }
+    }
+
+    #[test]
+    fn after_two_failures_the_other_challenge_is_tried() {
+        use AcmeChallenge::{Http01, TlsAlpn01};
+        let chosen = |known: &[AcmeChallenge]| {
+            [1, 2, 3, 4, 5].map(|failures| {
+                let state = NameState {
+                    failures,
+                    ..NameState::default()
+                };
+                state.challenge(known)
+            })
+        };
+        let both = [Http01, Http01, TlsAlpn01, TlsAlpn01, Http01];
+        assert_eq!(chosen(&[Http01, TlsAlpn01]), both.map(Some));
+        assert_eq!(chosen(&[TlsAlpn01]), [Some(TlsAlpn01); 5]);
+        assert_eq!(chosen(&[]), [None; 5]);
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! lock                            held by the process that orders
-//! pending/TOKEN                   answers to challenges, whichever process is asked
+//! pending/TOKEN                   answers to challenges http-01, whichever process is asked
+//! pending/NAME.tls-alpn-01.pem    answers to challenges tls-alpn-01
 //! CA/account.json                 the account at the authority, with its key
 //! CA/NAME/state.json              what is stored of a name
 //! CA/NAME/next.pem                the key of the order under way
 //! CA/NAME/N/{chain,key}.pem       certificates, the last two
 //! CA/NAME/current                 the number of the one that is served, as a symbolic link
 //! ```
+//!
+//! `NAME` of a wildcard begins with `_.` in place of `*.`.
 //!
 //! Every file is written beside its place, synchronised and renamed, so that after a crash it is whole or the previous
 //! one. `CA` is the host of the directory's URL with a digest of all of it: neither an account nor an order nor a
@@ -27,6 +30,7 @@ use catamaran_tls::{Identity, PemFile};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest as _, Sha256};
 
+use super::challenges;
 use super::schedule::NameState;
 use crate::config::AcmeConfig;
 
@@ -210,8 +214,20 @@ impl Store {
         Ok(PendingChallenge { path })
     }
 
+    /// Lets the front answer a challenge tls-alpn-01 for a name until the guard is dropped.
+    pub(crate) fn answer_by_certificate(
+        &self,
+        name: &str,
+        pem: &str,
+    ) -> io::Result<PendingChallenge> {
+        let path = challenges::certificate_file(&self.pending, name);
+        write(&path, pem.as_bytes())?;
+        Ok(PendingChallenge { path })
+    }
+
     fn of_name(&self, name: &str) -> PathBuf {
-        self.authority.join(name)
+        // No other name has an underscore.
+        self.authority.join(name.replacen('*', "_", 1))
     }
 }
 
@@ -333,7 +349,7 @@ fn sync_directory(folder: &Path) -> io::Result<()> {
 }
 
 /// The text of a small file; `None`: there is no such file.
-fn read_text(path: &Path) -> io::Result<Option<String>> {
+pub(super) fn read_text(path: &Path) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -1,0 +1,240 @@
+//! The operator's program that puts records of challenges dns-01 into the DNS, and takes them out (RFC 8555, section 8.4).
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::time::{Instant, sleep};
+
+/// A record in the DNS, which is taken out when this is dropped.
+#[derive(Debug)]
+pub(super) struct PresentedRecord<'a> {
+    hook: &'a [String],
+    name: String,
+    value: String,
+}
+
+impl<'a> PresentedRecord<'a> {
+    /// Has the program put a TXT record into the DNS. When it ends well, everybody must see the record.
+    ///
+    /// # Errors
+    /// The program cannot be run, says no, or has not ended within [`HOOK_MAX`].
+    pub(super) async fn present(
+        hook: &'a [String],
+        name: String,
+        value: String,
+    ) -> io::Result<PresentedRecord<'a>> {
+        // Whatever comes of it, what it has begun is taken back.
+        let record = Self { hook, name, value };
+        let mut run = HookRun::start(hook, ["present", &record.name, &record.value], HOOK_MAX)?;
+        loop {
+            if run.has_ended()? {
+                return Ok(record);
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+impl Drop for PresentedRecord<'_> {
+    /// Waits on the thread of orders alone.
+    fn drop(&mut self) {
+        let clean = || {
+            let mut run =
+                HookRun::start(self.hook, ["cleanup", &self.name, &self.value], HOOK_MAX)?;
+            while !run.has_ended()? {
+                thread::park_timeout(LOOK);
+            }
+            Ok::<_, io::Error>(())
+        };
+        if let Err(error) = clean() {
+            tracing::warn!(record = self.name, %error, "a record of a challenge stays in the DNS");
+        }
+    }
+}
+
+/// The program while it runs. It is killed, with what it has started, if it is dropped before its end.
+#[derive(Debug)]
+struct HookRun {
+    child: Child,
+    said: File,
+    end: Instant,
+    limit: Duration,
+    has_ended: bool,
+}
+
+impl HookRun {
+    /// Starts the program without a shell and without an environment.
+    fn start(hook: &[String], arguments: [&str; 3], limit: Duration) -> io::Result<Self> {
+        let Some((program, first)) = hook.split_first() else {
+            return Err(io::Error::other("no `dns_hook` is configured"));
+        };
+        let said = tempfile::tempfile()?;
+        let child = Command::new(program)
+            .args(first)
+            .args(arguments)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said.try_clone()?)
+            .process_group(0)
+            .spawn()
+            .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+        let end = Instant::now() + limit;
+        Ok(Self {
+            child,
+            said,
+            end,
+            limit,
+            has_ended: false,
+        })
+    }
+
+    /// Whether the program has ended, and well.
+    ///
+    /// # Errors
+    /// It ended with another code than 0, or has run for too long.
+    fn has_ended(&mut self) -> io::Result<bool> {
+        match self.child.try_wait()? {
+            Some(status) => {
+                self.has_ended = true;
+                self.outcome(status).map(|()| true)
+            }
+            None if Instant::now() >= self.end => {
+                let text = format!("`dns_hook` has not ended within {:?}", self.limit);
+                Err(io::Error::new(io::ErrorKind::TimedOut, text))
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn outcome(&mut self, status: ExitStatus) -> io::Result<()> {
+        if status.success() {
+            return Ok(());
+        }
+        let mut said = Vec::new();
+        self.said.rewind()?;
+        (&self.said).take(SAID_MAX).read_to_end(&mut said)?;
+        let said = String::from_utf8_lossy(&said);
+        let text = format!(
+            "`dns_hook` ended with {status}: {}",
+            said.trim().escape_debug()
+        );
+        Err(io::Error::other(text))
+    }
+}
+
+impl Drop for HookRun {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        self.child.wait().ok();
+    }
+}
+
+/// How long the program may run.
+const HOOK_MAX: Duration = Duration::from_secs(120);
+
+/// How often is looked whether the program has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The most bytes that are shown of what the program said.
+const SAID_MAX: u64 = 500;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
+    use super::*;
+
+    /// A hook of these lines of a shell, with a first argument.
+    fn hook(folder: &Path, lines: &str) -> Vec<String> {
+        let path = folder.join("hook");
+        fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        vec![path.display().to_string(), "first".to_owned()]
+    }
+
+    async fn present(hook: &[String]) -> io::Result<()> {
+        let record = PresentedRecord::present(hook, "_acme-challenge.a.test".into(), "v".into());
+        record.await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn the_program_gets_its_arguments_and_no_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = folder.path().join("said");
+        let lines = format!(
+            "echo \"$*\" >> {0}; env | grep -c CARGO >> {0}; exit 0",
+            said.display()
+        );
+        present(&hook(folder.path(), &lines)).await.unwrap();
+        let expected = ["present", "cleanup"]
+            .map(|verb| format!("first {verb} _acme-challenge.a.test v\n0\n"));
+        assert_eq!(fs::read_to_string(said).unwrap(), expected.concat());
+    }
+
+    #[tokio::test]
+    async fn what_the_program_says_of_its_failure_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let failed = present(&hook(folder.path(), "echo no such zone >&2; exit 3")).await;
+        let said = failed.unwrap_err().to_string();
+        assert_eq!(said, "`dns_hook` ended with exit status: 3: no such zone");
+        let missing = present(&["/nonexistent/hook".to_owned()])
+            .await
+            .unwrap_err();
+        assert!(
+            missing.to_string().starts_with("/nonexistent/hook: "),
+            "{missing}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_program_that_hangs_is_killed_with_what_it_has_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        // Both hold the pipe open until they end.
+        let hook = hook(
+            folder.path(),
+            &format!("exec 3<>{}; echo up >&3; sleep 1000", fifo.display()),
+        );
+        let mut pipe = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .unwrap();
+        let mut run = HookRun::start(&hook, ["present", "n", "v"], Duration::ZERO).unwrap();
+        let mut up = [0; 3];
+        pipe.read_exact(&mut up).unwrap();
+        let error = run.has_ended().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let reader = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .unwrap();
+        drop((run, pipe, reader));
+        // Nobody has the pipe open: a writer that does not wait is refused.
+        let mut options = fs::OpenOptions::new();
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            i32::try_from(flags).unwrap(),
+        );
+        assert!(options.write(true).open(&fifo).is_err());
+    }
+}
