@@ -43,7 +43,7 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
         };
         while let Some(shared) = weak.upgrade() {
             if shared.drain.has_begun() {
-                return;
+                break;
             }
             let pause = match catch_unwind(AssertUnwindSafe(|| issuer.tend_all(&shared))) {
                 Ok(()) => PERIOD,
@@ -57,6 +57,8 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
             drop(shared);
             thread::park_timeout(pause);
         }
+        // A request that was left ends by its own deadline; the locks do not wait for it.
+        issuer.runtime.shutdown_background();
     };
     thread::Builder::new().name("acme".to_owned()).spawn(run)?;
     Ok(())
@@ -553,11 +555,44 @@ const FAULT_PAUSE: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::net::TcpListener;
 
     use catamaran_testkit::tls::Pair;
 
     use super::*;
+    use crate::listener::drain::Ending;
     use crate::tls::acme::test_config;
+
+    /// The authority accepts the connection and says nothing, for which the attempt would wait ten seconds.
+    #[test]
+    fn an_attempt_is_left_at_once_when_the_front_drains() {
+        let folder = tempfile::tempdir().unwrap();
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut config = test_config(folder.path());
+        config.directory = format!("https://{}/directory", silent.local_addr().unwrap());
+        let store = Store::new(&config);
+        store.open().unwrap();
+        let mut tended = TendedName::read(&store, "a.test").unwrap();
+        let drain = Drain::default();
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let (end, connection) = runtime.block_on(async {
+            let accepted = tokio::task::spawn_blocking(move || silent.accept());
+            let begin_drain = async {
+                let connection = accepted.await;
+                drain.begin(Ending::Closed);
+                connection
+            };
+            tokio::join!(order(&attempt, &mut tended, &drain), begin_drain)
+        });
+        assert_eq!(end, AttemptEnd::Interrupted);
+        // It waited for nothing: the authority's side is still open, and the attempt does not count.
+        assert!(connection.is_ok() && tended.state.failures == 0);
+        runtime.shutdown_background();
+    }
 
     #[test]
     fn a_name_whose_files_cannot_be_read_is_not_one_without_a_certificate() {

@@ -1,10 +1,11 @@
-//! HTTPS to the authority for `instant-acme`: each request on a connection of its own, which blocks the thread of
-//! orders. Every wait has a deadline, all requests of an attempt have one together, and what is read of an answer has a
-//! limit.
+//! HTTPS to the authority for `instant-acme`: each request on a connection of its own, which blocks a thread for that
+//! alone, so that the attempt can be left at any time. Every wait has a deadline, all requests of an attempt have one
+//! together, and what is read of an answer has a limit.
 
 use std::future::Future;
 use std::io;
 use std::net::ToSocketAddrs as _;
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -14,9 +15,10 @@ use catamaran_http_client::{BlockingClient, ClientRequest, Fields, ServerAddress
 use catamaran_tls::{Roots, Trust, TrustSettings};
 use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, response};
 use http_body_util::BodyExt as _;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use tokio::task;
 use tokio::time::Instant;
 
 use crate::lock::lock;
@@ -78,16 +80,24 @@ impl HttpClient for AuthorityClient {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let Ok(collected) = body.collect().await;
-            // Requests block, so that only here an attempt can be ended between two of them.
-            tokio::task::yield_now().await;
-            let response = client.ask(&parts, &collected.to_bytes());
-            response.map_err(|error| Error::Other(Box::new(error)))
+            let body = collected.to_bytes();
+            let asked = task::spawn_blocking(move || client.ask(&parts, &body));
+            let response = match asked.await {
+                Ok(response) => response,
+                Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+                Err(error) => Err(io::Error::other(error)),
+            };
+            let (parts, body) = response.map_err(|error| Error::Other(Box::new(error)))?;
+            Ok(BytesResponse {
+                parts,
+                body: Box::new(body),
+            })
         })
     }
 }
 
 impl ClientState {
-    fn ask(&self, parts: &Parts, request_body: &[u8]) -> io::Result<BytesResponse> {
+    fn ask(&self, parts: &Parts, request_body: &[u8]) -> io::Result<(response::Parts, Bytes)> {
         lock(&self.answers).status = None;
         let mut client = self.connect(parts)?;
         client.limit_asks(self.at_most(ANSWER_TIMEOUT)?);
@@ -128,10 +138,7 @@ impl ClientState {
         }
         let (parts, ()) = response.body(()).map_err(io::Error::other)?.into_parts();
         self.note(&parts);
-        Ok(BytesResponse {
-            parts,
-            body: Box::new(Bytes::from(body)),
-        })
+        Ok((parts, Bytes::from(body)))
     }
 
     /// Connects to the server of a URL by the first of its addresses that answers.
@@ -182,7 +189,7 @@ impl ClientState {
     }
 
     /// Notes the status of an answer, and how long it asks to wait.
-    fn note(&self, answer: &http::response::Parts) {
+    fn note(&self, answer: &response::Parts) {
         lock(&self.answers).status = Some(answer.status);
         if !matches!(
             answer.status,
