@@ -12,7 +12,7 @@ use catamaran_units::{parse_duration, parse_lifetime};
 use jiff::Timestamp;
 
 use super::client::{At, Client, understood};
-use super::operate::PAUSE;
+use super::operate::{PAUSE, escape};
 use super::probe::{is_over, now};
 use super::status::{moment, word};
 use crate::failure::Failure;
@@ -59,6 +59,10 @@ pub(crate) struct Certificates {
     /// Exit 1 as well if one ends within so long, such as 14d
     #[arg(long, value_name = "DURATION", value_parser = parse_lifetime)]
     within: Option<Duration>,
+
+    /// Have the front order a new certificate for this name by ACME now, at most once an hour, and show nothing
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["within", "json"])]
+    renew: Option<String>,
 
     /// Print what the admin listener answers
     #[arg(long)]
@@ -128,7 +132,14 @@ pub(crate) fn log(args: &Log) -> Result<(), Failure> {
 }
 
 pub(crate) fn certificates(args: &Certificates) -> Result<(), Failure> {
-    let answer = args.at.client()?.expect("GET", "/tls", None)?;
+    let client = args.at.client()?;
+    if let Some(name) = &args.renew {
+        let path = format!("/api/v1/tls/{}/renew", escape(name));
+        let OperationReport { report } = client.object("POST", &path, None)?;
+        writeln!(io::stdout(), "{}", word(&report))?;
+        return Ok(());
+    }
+    let answer = client.expect("GET", "/tls", None)?;
     let tls: ProfileList = understood(answer.clone())?;
     let seconds = Timestamp::now().as_second();
     let text = if args.json {

@@ -88,6 +88,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         meaning: "the TLS profiles and their certificates",
     },
     Endpoint {
+        method: "POST",
+        path: "/tls/N/renew",
+        answer: "OperationReport",
+        meaning: "orders a new certificate for the DNS name N by ACME, at most once an hour (else 429)",
+    },
+    Endpoint {
         method: "GET",
         path: "/listeners",
         answer: "ListenerList",

@@ -48,6 +48,8 @@ pub(super) async fn answer(desk: &Desk, request: &Request) -> Reply {
         (["upgrade"], &Method::POST) => upgrade(shared),
         (["reload" | "upgrade"] | ["log", "reopen"], _) => Reply::method("POST"),
         (["tls"], &Method::GET) => Reply::json(&tls::all(shared)),
+        (["tls", name, "renew"], &Method::POST) => tls::renew(shared, name),
+        (["tls", _, "renew"], _) => Reply::method("POST"),
         (["listeners"], &Method::GET) => Reply::json(&site::listeners(&shared.site.load_full())),
         (["routes"], &Method::GET) => Reply::json(&site::routes(&shared.site.load_full())),
         (["caches"], &Method::GET) => Reply::json(&caches::all(&shared.site.load_full())),

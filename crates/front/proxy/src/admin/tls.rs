@@ -3,13 +3,16 @@
 use std::time::SystemTime;
 
 use catamaran_admin_api::{
-    CertificateStatus, IssuedNameStatus, ProfileList, ProfileStatus, ReplacedCertificate,
+    CertificateStatus, IssuedNameStatus, OperationReport, ProfileList, ProfileStatus,
+    ReplacedCertificate,
 };
 use catamaran_tls::CertificateFacts;
+use http::StatusCode;
 
+use super::reply::Reply;
 use crate::config::ClientCertificate;
 use crate::date::{show_moment, unix_seconds};
-use crate::tls::acme::{IssuedName, NameFigures};
+use crate::tls::acme::{IssuedName, NameFigures, RenewalRefusal};
 use crate::tls::{self, LiveProfile};
 use crate::worker::FrontState;
 
@@ -25,6 +28,30 @@ pub(super) fn all(shared: &FrontState) -> ProfileList {
     });
     ProfileList {
         profiles: profiles.collect(),
+    }
+}
+
+/// `POST /api/v1/tls/N/renew`: has a new certificate ordered for a DNS name.
+pub(super) fn renew(shared: &FrontState, name: &str) -> Reply {
+    let name = name.to_ascii_lowercase();
+    let wrong = |status, detail: &str| Reply::problem(status, "renew", detail);
+    match shared.issuance.ask(&name, unix_seconds(SystemTime::now())) {
+        Ok(()) => {
+            tracing::info!(name, "an administrator asked for a new certificate");
+            let report = format!("a new certificate is ordered for {name}");
+            Reply::json(&OperationReport { report }).status(StatusCode::ACCEPTED)
+        }
+        Err(RenewalRefusal::Unknown) => {
+            Reply::not_found("no [tls.NAME.acme] has this name, or the front has just started")
+        }
+        Err(RenewalRefusal::Elsewhere) => {
+            let detail = "another process orders the certificates of this name";
+            wrong(StatusCode::CONFLICT, detail)
+        }
+        Err(RenewalRefusal::TooSoon(left)) => {
+            let detail = "a certificate of this name was asked for within the last hour";
+            wrong(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(left)
+        }
     }
 }
 

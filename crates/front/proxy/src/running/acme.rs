@@ -302,6 +302,9 @@ impl Issuer {
             return;
         };
         let now = unix_seconds(SystemTime::now());
+        if shared.issuance.take_request(&issued_name(profile, name)) {
+            tended.state.ask(now);
+        }
         let store = Store::new(config);
         let attempt = Attempt::new(config, &store, profile, name);
         let step = tended.state.next_step(tended.validity(), now);
@@ -336,6 +339,7 @@ impl Issuer {
                 figures.failures = tended.state.failures;
                 figures.next_attempt = next_attempt;
                 figures.problem.clone_from(&tended.state.problem);
+                figures.asked_at = figures.asked_at.max(tended.state.asked_at);
                 figures.is_followed = false;
             });
     }

@@ -11,7 +11,7 @@ mod dns_hook;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use catamaran_tls::{IssuedCertificates, Part};
 use store::{Store, StoredFault};
@@ -90,12 +90,55 @@ pub(crate) struct NameFigures {
     pub(crate) problem: Option<String>,
     /// Whether another process orders for this name.
     pub(crate) is_followed: bool,
+    /// When an administrator last asked for a new certificate, in seconds of the Unix epoch; 0: never.
+    pub(crate) asked_at: u64,
+    /// Whether the attempt for which the administrator asked has not begun yet.
+    pub(crate) is_asked: bool,
+}
+
+/// Why a new certificate is not ordered for an administrator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RenewalRefusal {
+    /// No name of a profile is called so.
+    Unknown,
+    /// Another process orders for this name.
+    Elsewhere,
+    /// One was asked for lately; another may be after this time.
+    TooSoon(Duration),
 }
 
 impl IssuanceFigures {
     /// Changes the figures of a name.
     pub(crate) fn note(&self, name: &IssuedName, change: impl FnOnce(&mut NameFigures)) {
         change(lock(&self.0).entry(name.clone()).or_default());
+    }
+
+    /// Has the thread that orders get a new certificate for a name, even if it waits after a failure.
+    ///
+    /// # Errors
+    /// Nothing is ordered.
+    pub(crate) fn ask(&self, name: &str, now: u64) -> Result<(), RenewalRefusal> {
+        let mut all = lock(&self.0);
+        let of_name = all.iter_mut().find(|(issued, _)| issued.name == name);
+        let (_, figures) = of_name.ok_or(RenewalRefusal::Unknown)?;
+        if figures.is_followed {
+            return Err(RenewalRefusal::Elsewhere);
+        }
+        let left = (figures.asked_at + REQUEST_PAUSE).saturating_sub(now);
+        // One that is further ahead than the pause was noted under another clock.
+        if (1..=REQUEST_PAUSE).contains(&left) {
+            return Err(RenewalRefusal::TooSoon(Duration::from_secs(left)));
+        }
+        figures.asked_at = now;
+        figures.is_asked = true;
+        Ok(())
+    }
+
+    /// Takes an administrator's request for a new certificate; `false`: there is none.
+    pub(crate) fn take_request(&self, name: &IssuedName) -> bool {
+        let mut all = lock(&self.0);
+        let figures = all.get_mut(name);
+        figures.is_some_and(|it| std::mem::take(&mut it.is_asked))
     }
 
     /// Forgets the names that are not configured any more.
@@ -112,6 +155,10 @@ impl IssuanceFigures {
             .collect()
     }
 }
+
+/// The seconds between two requests of administrators for a name. Let's Encrypt allows five failures an hour, of which the
+/// schedule makes three.
+const REQUEST_PAUSE: u64 = 60 * 60;
 
 /// Settings of one name, `a.test`.
 #[cfg(test)]
@@ -139,6 +186,35 @@ mod tests {
     use super::*;
     use crate::config::TlsConfig;
     use crate::tls::{Profiles, in_place_of, profiles};
+
+    #[test]
+    fn an_administrator_gets_one_certificate_an_hour() {
+        const NOW: u64 = 1_900_000_000;
+        let name = IssuedName {
+            profile: "www".to_owned(),
+            name: "a.test".to_owned(),
+        };
+        let figures = IssuanceFigures::default();
+        assert_eq!(figures.ask("a.test", NOW), Err(RenewalRefusal::Unknown));
+        figures.note(&name, |_| {});
+        assert!(!figures.take_request(&name));
+        assert_eq!(figures.ask("a.test", NOW), Ok(()));
+        assert!(figures.take_request(&name) && !figures.take_request(&name));
+        let left = |seconds| Err(RenewalRefusal::TooSoon(Duration::from_secs(seconds)));
+        assert_eq!(figures.ask("a.test", NOW), left(3600));
+        assert_eq!(figures.ask("a.test", NOW + 3599), left(1));
+        assert_eq!(
+            figures.ask("a.test", NOW - 1),
+            Ok(()),
+            "the clock was set back"
+        );
+        assert_eq!(figures.ask("a.test", NOW + 3600), Ok(()));
+        figures.note(&name, |it| it.is_followed = true);
+        assert_eq!(
+            figures.ask("a.test", NOW + 7200),
+            Err(RenewalRefusal::Elsewhere)
+        );
+    }
 
     #[test]
     fn a_certificate_is_served_on_while_its_files_cannot_be_read() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use catamaran_e2e::{Front, Pebble, curl};
+use catamaran_e2e::{Front, Pebble, binary, curl};
 use catamaran_testkit::{Deadline, HttpClient, Process, Signal};
 use serde_json::Value;
 
@@ -342,6 +342,39 @@ fn after_two_failures_the_other_challenge_is_tried() {
     });
     restarted.wait_for("a.test");
     assert!(restarted.front.log().contains("challenge=\"tls-alpn-01\""));
+}
+
+#[test]
+fn an_administrator_gets_a_new_certificate_once_an_hour() {
+    let site = site_with(&[], |pebble, state, url| {
+        let socket = state.join("admin.sock");
+        let both = format!("[\"127.0.0.1:0\", \"unix:{}\"]\n", socket.display());
+        let config = config(pebble, state, "\"a.test\"", url);
+        let (tables, _) = config.rsplit_once("\"127.0.0.1:0\"").unwrap();
+        format!("{tables}{both}")
+    });
+    site.wait_for("a.test");
+    let served = || {
+        let shown: Value =
+            serde_json::from_slice(&site.front.ask_admin("/tls").unwrap().body).unwrap();
+        shown["profiles"][0]["certificates"][0]["sha256"].clone()
+    };
+    let before = served();
+    let renew = || {
+        let admin = format!("unix:{}", site.state.path().join("admin.sock").display());
+        let mut command = Command::new(binary().unwrap());
+        command.args(["certificates", "--renew", "A.test", "--admin", &admin]);
+        command.output().unwrap()
+    };
+    let first = renew();
+    assert!(first.status.success(), "{first:?}");
+    let is_new = || (served() != before).then_some(());
+    let renewed = Deadline::default().poll("another certificate", is_new);
+    assert!(renewed.is_ok(), "{}", site.front.log());
+    assert_eq!(site.status("a.test"), "200");
+    let second = renew();
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains("within the last hour"), "{said}");
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct NameState {
     pub(crate) ask_window_at: u64,
     /// Why the last attempt failed.
     pub(crate) problem: Option<String>,
+    /// When an administrator last asked for a new certificate; 0: never.
+    pub(crate) asked_at: u64,
 }
 
 /// When a certificate is valid, in seconds of the Unix epoch.
@@ -91,6 +93,13 @@ impl NameState {
         known.get(index).copied()
     }
 
+    /// Notes that an administrator asked for a new certificate: it is due at once, whatever was waited for.
+    pub(crate) fn ask(&mut self, now: u64) {
+        self.asked_at = now;
+        self.renew_at = Some(now);
+        self.next_attempt = now;
+    }
+
     /// Notes that an attempt begins. `random`, of 0 to 1, spreads long pauses.
     pub(crate) fn begin(&mut self, now: u64, random: f64) {
         self.failures = self.failures.saturating_add(1);
@@ -113,6 +122,7 @@ impl NameState {
         let lifetime = certificate.not_after.saturating_sub(certificate.not_before);
         *self = Self {
             next_attempt: now + (lifetime / 4).min(PAUSE_MAX),
+            asked_at: self.asked_at,
             ..Self::default()
         };
     }
@@ -260,6 +270,26 @@ mod tests {
             settled().next_step(validity(90 * DAY, 0), NOW),
             NextStep::Order
         );
+    }
+
+    #[test]
+    fn what_an_administrator_asks_for_is_due_at_once_and_once() {
+        let certificate = validity(DAY, 89 * DAY);
+        let mut state = settled();
+        state.begin(NOW, 0.0);
+        assert_eq!(state.next_step(None, NOW), NextStep::Wait(NOW + 60));
+        state.ask(NOW);
+        assert_eq!(state.next_step(None, NOW), NextStep::Order);
+        assert_eq!(state.next_step(certificate, NOW), NextStep::Order);
+        state.begin(NOW, 0.0);
+        assert_ne!(
+            state.next_step(certificate, NOW),
+            NextStep::Order,
+            "a failure waits"
+        );
+        state.succeed(NOW, certificate.unwrap());
+        assert_ne!(state.next_step(certificate, NOW), NextStep::Order);
+        assert_eq!((state.asked_at, state.renew_at), (NOW, None));
     }
 
     #[test]
