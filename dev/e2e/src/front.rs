@@ -35,6 +35,17 @@ impl Front {
         Self::start(&mut command, tempfile::tempdir()?)
     }
 
+    /// `catamaran serve` with these arguments and environment variables.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_arguments(arguments: &[&str], variables: &[(&str, &Path)]) -> anyhow::Result<Self> {
+        let mut command = Command::new(binary()?);
+        command.arg("serve").args(arguments);
+        command.envs(variables.iter().copied());
+        Self::start(&mut command, tempfile::tempdir()?)
+    }
+
     /// `catamaran serve --config FILE` with a listener on a free port, and `tables` after it.
     ///
     /// # Errors

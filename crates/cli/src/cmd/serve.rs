@@ -1,5 +1,7 @@
 //! `serve`: runs the front.
 
+mod tls;
+
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use catamaran_proxy::config::{
 };
 use catamaran_proxy::tls::CertificateChanges;
 use catamaran_proxy::{OperatorCommands, ReloadRequest, Running, TakenListeners};
+use clap::ArgGroup;
+use tls::TlsArgs;
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
@@ -37,20 +41,23 @@ use crate::{descriptors, upgrade};
 #[derive(clap::Args)]
 #[command(override_usage = "\
     catamaran serve [OPTIONS] --config <FILE>
-       catamaran serve [OPTIONS] --listen <ADDRESS>... --upstream <URL>...")]
+       catamaran serve [OPTIONS] --listen <ADDRESS>... --upstream <URL>...
+       catamaran serve [OPTIONS] --tls <NAME>... --agree-terms --upstream <URL>...")]
+#[command(group = ArgGroup::new("places").args(["listen", "tls"]).multiple(true))]
 pub(crate) struct ServeArgs {
     /// The configuration file
-    #[arg(long, value_name = "FILE", required_unless_present = "listen")]
-    #[arg(conflicts_with_all = ["listen", "upstream"])]
+    #[arg(long, value_name = "FILE", required_unless_present = "places")]
+    #[arg(conflicts_with_all = ["places", "upstream"])]
     config: Option<PathBuf>,
 
-    /// Without a file: where to listen, such as 127.0.0.1:8080 or unix:/run/front.sock; repeatable
+    /// Without a file: where to listen, such as 127.0.0.1:8080 or unix:/run/front.sock; repeatable. With
+    /// --tls these addresses take the place of the ports 443 and 80
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, requires = "upstream")]
     listen: Vec<ListenAddress>,
 
     /// Without a file: a backend, such as ajp://127.0.0.1:8009, http://127.0.0.1:8080 (or https://),
     /// ajp+unix:/PATH or http+unix:/PATH; repeatable
-    #[arg(long, value_name = "URL", value_parser = parse_upstream_url, requires = "listen")]
+    #[arg(long, value_name = "URL", value_parser = parse_upstream_url, requires = "places")]
     upstream: Vec<BackendUrl>,
 
     /// Without a file: a file with the secret of the AJP connectors in its first line, as Tomcat's
@@ -62,6 +69,9 @@ pub(crate) struct ServeArgs {
         conflicts_with = "config"
     )]
     secret_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    certificates: TlsArgs,
 
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
@@ -351,7 +361,9 @@ fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
             if let Some(path) = &args.secret_file {
                 give_secret(&mut backends, path)?;
             }
-            without_file(args.listen.clone(), backends)?
+            let mut config = without_file(args.listen.clone(), backends)?;
+            args.certificates.apply(&mut config)?;
+            config
         }
     };
     config.server.workers = args.workers.unwrap_or(config.server.workers);

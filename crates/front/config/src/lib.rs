@@ -43,8 +43,11 @@ mod value {
 use catamaran_toml_file::{fill, key, report, suggest, syntax, table};
 pub use check::{exposed_admin, same_address, unprotected};
 pub use file::route::{TEXT_MAX, is_inert_type, is_ruled_field};
+pub use file::tls::acme::{parse_acme_directory, parse_acme_name};
 pub use foreign::{ForeignAnswer, ForeignDirective, Nature, foreign_answer, foreign_directives};
-pub use load::{LoadError, LoadedFile, backend, load, load_text, parse, read_secret};
+pub use load::{
+    LoadError, LoadedFile, backend, load, load_text, parse, read_secret, trusted_issuers,
+};
 pub use reference::reference;
 pub use report::{Finding, Position, Report, Severity};
 pub use value::address::{

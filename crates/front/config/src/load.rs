@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catamaran_proxy::config::{
-    BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, RouteConfig, Secret,
-    UpstreamConfig,
+    BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, Roots, RouteConfig,
+    Secret, UpstreamConfig,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -206,6 +206,18 @@ fn merged<'t>(texts: impl Iterator<Item = &'t str>, report: &mut Report) -> Opti
         };
     }
     root
+}
+
+/// The issuers in a PEM file, or else those that this system trusts.
+///
+/// # Errors
+/// The file cannot be used, or the system trusts no issuer.
+pub fn trusted_issuers(ca_file: Option<PathBuf>) -> Result<Roots, String> {
+    let surroundings = Surroundings {
+        read_pem: Some(&pem_or_reason),
+        ..Surroundings::none()
+    };
+    backend_tls::trusted_roots(ca_file, &surroundings)
 }
 
 /// The settings of a backend by its URL alone: every default, and for TLS the issuers that this system trusts.

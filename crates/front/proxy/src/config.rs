@@ -16,6 +16,7 @@ pub(crate) mod limit;
 pub(crate) mod log_condition;
 pub(crate) mod log_template;
 pub(crate) mod members;
+pub(crate) mod own_certificate;
 pub(crate) mod pages;
 pub(crate) mod request_test;
 pub(crate) mod retry_sent;
@@ -70,6 +71,7 @@ pub use limit::{LimitBy, LimitConfig, Quota};
 pub use log_condition::{Comparison, LogCondition, LogConditionError};
 pub use log_template::{LogTemplate, LogTemplateError, names as log_names};
 pub use members::{MemberTemplate, MemberTrust, MembersConfig};
+pub use own_certificate::OwnCertificate;
 pub use pages::{ErrorPages, Page};
 pub use request_test::{RequestTest, RequestTestError};
 pub use retry_sent::RetrySentRule;
@@ -418,8 +420,10 @@ impl ListenerConfig {
 pub struct TlsConfig {
     /// The unique name, which listeners, logs and metrics use.
     pub name: String,
-    /// The certificates with their keys; at least one, unless there is `acme`.
+    /// The files of certificates and their keys; at least one, unless there is a certificate of another origin.
     pub certificates: Vec<CertificateConfig>,
+    /// Certificates that the front signed itself, which follow those. Files of a configuration have none.
+    pub own_certificates: Vec<OwnCertificate>,
     /// The certificates that an authority issues to the front; `None`: all come from files.
     pub acme: Option<AcmeConfig>,
     /// The file of the authorities whose certificates clients may have, as PEM. nginx: `ssl_client_certificate`.
@@ -448,6 +452,7 @@ impl TlsConfig {
         Self {
             name: name.into(),
             certificates,
+            own_certificates: Vec::new(),
             acme: None,
             client_ca: None,
             client_crl: None,

@@ -10,7 +10,7 @@ mod changes;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -23,7 +23,7 @@ use catamaran_tls::{
 pub use catamaran_tls::{Fault, Part};
 pub use changes::{AddedCertificate, CertificateChanges, ReplacedCertificate};
 
-use crate::config::{ListenerConfig, TlsConfig};
+use crate::config::{ListenerConfig, OwnCertificate, TlsConfig};
 use crate::line_queue::LineQueue;
 use crate::local_file::{LocalFile, Stamp, stamp};
 use crate::lock::lock;
@@ -492,6 +492,9 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
             });
         }
     }
+    files
+        .certificates
+        .extend(config.own_certificates.iter().map(in_memory));
     if config.settings.client_certificate != ClientCertificate::Off {
         if let Some(path) = &config.client_ca {
             files.client_ca = pem(path, Part::ClientCa, &mut faults);
@@ -504,6 +507,20 @@ fn read(config: &TlsConfig) -> Result<ProfileFiles, Vec<Fault>> {
         return Err(faults);
     }
     Ok(files)
+}
+
+/// A certificate that is in no file.
+fn in_memory(certificate: &OwnCertificate) -> CertificateFiles {
+    let pem = |text: &str| PemFile {
+        path: PathBuf::from("(memory)"),
+        bytes: text.into(),
+        is_public: false,
+    };
+    CertificateFiles {
+        chain: pem(certificate.chain()),
+        key: pem(certificate.key()),
+        default: false,
+    }
 }
 
 /// Reads a file; a failure is added to `faults`.

@@ -1,6 +1,7 @@
 //! Clients over TLS: curl and OpenSSL in front, the built-in application behind.
 
 mod acme;
+mod by_name;
 mod cache;
 mod check;
 mod demo;

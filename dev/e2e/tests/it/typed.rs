@@ -135,6 +135,25 @@ fn a_trial_of_tls_and_http2() {
 }
 
 #[test]
+fn a_trial_of_tls_without_a_file() {
+    let page = include_str!("../../../../docs/tls.md");
+    let reader = Reader::new();
+    let serve = line(page, "catamaran serve --tls localhost");
+    let get = line(page, "curl --insecure https://localhost");
+    let printed = reader.types(&format!(
+        "catamaran app --http 127.0.0.1:8080 2> app.log &
+         {serve} > access.log 2> front.log &
+         answer --insecure https://127.0.0.1:8443/ > page
+         cmp page <({get})
+         until grep -q 'protocol=h2' access.log; do sleep 0.1; done
+         openssl s_client -connect 127.0.0.1:8443 < /dev/null 2> look |
+             openssl x509 -noout -fingerprint -sha256 | tr -d : | tr A-F a-f | cut -d= -f2 > sha256
+         grep --only-matching --fixed-strings --file=sha256 front.log"
+    ));
+    assert_eq!(printed.trim().len(), 64, "{printed}");
+}
+
+#[test]
 fn a_trial_of_a_clients_certificate() {
     let page = include_str!("../../../../docs/tls.md");
     let reader = Reader::new();

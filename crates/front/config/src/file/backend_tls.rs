@@ -241,7 +241,7 @@ fn roots(keys: &TlsKeys, surroundings: &Surroundings<'_>) -> Result<Roots, Strin
 
 /// The issuers of this file, or else the system's. There are none if files are not read. All who name the same file
 /// share what was read.
-pub(super) fn trusted_roots(
+pub(crate) fn trusted_roots(
     ca_file: Option<PathBuf>,
     surroundings: &Surroundings<'_>,
 ) -> Result<Roots, String> {

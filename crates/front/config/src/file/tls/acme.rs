@@ -213,6 +213,25 @@ enum AcmeTextError {
     Contact,
 }
 
+/// The name of an authority's certificate, in lower case: a DNS name that is no wildcard.
+///
+/// # Errors
+/// Why the text is none.
+pub fn parse_acme_name(text: &str) -> Result<String, String> {
+    if text.starts_with("*.") {
+        return Err("a wildcard needs a file with `dns_hook` in [tls.NAME.acme]".to_owned());
+    }
+    parse_dns_name(text).map_err(|error| error.to_string())
+}
+
+/// The URL of an authority's directory, from the URL or one of the words of `directory`.
+///
+/// # Errors
+/// Why the text is none.
+pub fn parse_acme_directory(text: &str) -> Result<String, String> {
+    parse_directory(text).map_err(|error| error.to_string())
+}
+
 fn parse_dns_name(text: &str) -> Result<String, AcmeTextError> {
     let domain = text.strip_prefix("*.").unwrap_or(text);
     let is_address = domain
@@ -511,6 +530,7 @@ mod tests {
         ] {
             assert!(parse_dns_name(bad).is_err(), "{bad}");
         }
+        assert!(parse_acme_name("*.example.org").is_err());
     }
 
     #[test]
