@@ -8,6 +8,8 @@ pub(crate) mod store;
 
 mod client;
 mod dns_hook;
+#[cfg(test)]
+mod faulty_authority;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

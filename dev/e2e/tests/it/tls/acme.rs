@@ -429,3 +429,36 @@ fn a_wildcard_gets_its_certificate_by_the_hook() {
     assert_eq!(cleanup[..2], ["own", "cleanup"]);
     assert_eq!(present[2..], cleanup[2..]);
 }
+
+/// Has the next attempt begin at once, which would wait for a minute after the one that was killed.
+fn forget_pause(state_file: &Path) {
+    let text = fs::read(state_file).unwrap();
+    let mut state: Value = serde_json::from_slice(&text).unwrap();
+    state["next_attempt"] = 0.into();
+    fs::write(state_file, state.to_string()).unwrap();
+}
+
+/// How many orders the authority got, and how many certificates it issued.
+fn orders_and_certificates(pebble: &Pebble) -> (usize, usize) {
+    let log = pebble.log();
+    let count = |text: &str| log.matches(text).count();
+    (count("Added order "), count("Issued certificate serial "))
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_step_leaves_its_order_to_the_next() {
+    for step in ["account", "order", "challenge", "finalize"] {
+        let site = site("\"a.test\"", &[]);
+        site.front
+            .wait_for_log(&format!("step=\"{step}\""))
+            .unwrap();
+        let state_file = site.folder().join("a.test/state.json");
+        let next = site.restarted_after(|| forget_pause(&state_file));
+        next.wait_for("a.test");
+        let (orders, certificates) = orders_and_certificates(&next.pebble);
+        let log = next.pebble.log();
+        assert_eq!(certificates, 1, "{step}: {log}");
+        // What was killed while it ordered cannot know its order.
+        assert!(orders == 1 || step == "account", "{step}: {log}");
+    }
+}

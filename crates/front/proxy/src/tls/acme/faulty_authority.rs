@@ -1,0 +1,311 @@
+//! Attempts with an authority that does what none should.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use catamaran_testkit::tls::{self, Authority, End, Pair};
+use catamaran_tls::{Connection, Profile, Protocols, RenewalId, Roots};
+use serde_json::{Value, json};
+
+use super::order::{Attempt, AttemptFault};
+use super::schedule::NameState;
+use super::store::Store;
+use super::test_config;
+use crate::lock::lock;
+
+/// A request: its path, and what was signed.
+#[derive(Clone, Debug)]
+struct Asked {
+    path: String,
+    payload: Value,
+}
+
+/// An answer: its status, further fields, and its body.
+struct Answer {
+    status: u16,
+    fields: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(status: u16, body: &Value) -> Self {
+        Self {
+            status,
+            fields: String::new(),
+            body: body.to_string().into_bytes(),
+        }
+    }
+
+    /// A problem of this kind.
+    fn problem(status: u16, kind: &str, fields: &str) -> Self {
+        let body =
+            json!({"type": format!("urn:ietf:params:acme:error:{kind}"), "detail": "so it is"});
+        Self {
+            fields: fields.to_owned(),
+            ..Self::json(status, &body)
+        }
+    }
+}
+
+/// Answers every request with what `answer` makes of it; `None`: as a good authority does.
+struct Faulty {
+    url: String,
+    address: SocketAddr,
+    ca: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Faulty {
+    fn start(answer: impl Fn(&Asked) -> Option<Answer> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let url = format!("https://{address}");
+        let authority = Authority::new("of-a-fake").unwrap();
+        let pair = authority.sign(&["127.0.0.1"], |_| {}).unwrap();
+        let profile = tls::profile(&tls::settings(), &tls::files(&[pair]));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (all, own) = (Arc::clone(&asked), url.clone());
+        let serve = move || {
+            for connection in listener.incoming() {
+                let Some(request) = serve(&mut connection.unwrap(), &profile, |request| {
+                    let good = || as_it_should(request, &own);
+                    answer(request).unwrap_or_else(good)
+                }) else {
+                    return;
+                };
+                lock(&all).push(request);
+            }
+        };
+        Self {
+            url,
+            address,
+            ca: authority.pem(),
+            asked,
+            thread: Some(thread::spawn(serve)),
+        }
+    }
+
+    /// Makes an attempt for `a.test`.
+    fn attempt(&self, folder: &Path, replaces: Option<RenewalId>) -> (NameState, AttemptFault) {
+        let mut config = test_config(folder);
+        config.directory = format!("{}/directory", self.url);
+        config.roots = Roots::from_pem(self.ca.as_bytes()).unwrap();
+        let store = Store::new(&config);
+        store.open().unwrap();
+        let mut state = NameState::default();
+        state.begin(0, 0.0);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let result = runtime.unwrap().block_on(attempt.run(&mut state, replaces));
+        (
+            state,
+            result.expect_err("no authority is good enough for this test"),
+        )
+    }
+
+    /// What was signed in requests for this path.
+    fn payloads(&self, path: &str) -> Vec<Value> {
+        let asked = lock(&self.asked);
+        let of_path = asked.iter().filter(|it| it.path == path);
+        of_path.map(|it| it.payload.clone()).collect()
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        // A connection without a request ends the thread.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// Serves one request of a connection, and returns it; `None`: the client left without one.
+fn serve(
+    connection: &mut TcpStream,
+    profile: &Profile,
+    answer: impl Fn(&Asked) -> Answer,
+) -> Option<Asked> {
+    let mut end = End::new(Connection::server(profile, Protocols::Http1).unwrap());
+    let mut bytes = [0; 4096];
+    let request = loop {
+        let count = connection
+            .read(&mut bytes)
+            .ok()
+            .filter(|count| *count > 0)?;
+        end.receive(&bytes[..count]).unwrap();
+        connection.write_all(&std::mem::take(&mut end.out)).unwrap();
+        if let Some(request) = whole(&end.plain) {
+            break request;
+        }
+    };
+    let Answer {
+        status,
+        fields,
+        body,
+    } = answer(&request);
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nReplay-Nonce: bm9uY2U\r\nContent-Length: {}\r\nConnection: close\r\n{fields}\r\n",
+        body.len()
+    );
+    end.seal(&[head.as_bytes(), &body].concat());
+    // The client may have had enough of it.
+    connection.write_all(&end.out).ok();
+    Some(request)
+}
+
+/// The request, if all of it has come.
+fn whole(plain: &[u8]) -> Option<Asked> {
+    let text = String::from_utf8_lossy(plain);
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let length = head.to_ascii_lowercase();
+    let length = length.split("content-length: ").nth(1).map_or("0", |it| it);
+    let length: usize = length.split("\r\n").next()?.trim().parse().ok()?;
+    if body.len() < length {
+        return None;
+    }
+    let jws: Value = serde_json::from_str(body).unwrap_or_default();
+    let payload = jws["payload"].as_str().unwrap_or_default();
+    let payload = URL_SAFE_NO_PAD.decode(payload).unwrap_or_default();
+    Some(Asked {
+        path: head.split(' ').nth(1)?.to_owned(),
+        payload: serde_json::from_slice(&payload).unwrap_or_default(),
+    })
+}
+
+/// An order that is ready at once, and whose certificate is at `/certificate`.
+fn as_it_should(request: &Asked, url: &str) -> Answer {
+    let order = |status: &str| {
+        json!({
+            "status": status, "authorizations": [format!("{url}/authorization")],
+            "identifiers": [{"type": "dns", "value": "a.test"}],
+            "finalize": format!("{url}/finalize"), "certificate": format!("{url}/certificate"),
+        })
+    };
+    let located = |place: &str, body: &Value| Answer {
+        fields: format!("Location: {url}/{place}\r\n"),
+        ..Answer::json(201, body)
+    };
+    match &*request.path {
+        "/directory" => Answer::json(
+            200,
+            &json!({
+                "newNonce": format!("{url}/nonce"), "newAccount": format!("{url}/account"),
+                "newOrder": format!("{url}/orders"), "renewalInfo": format!("{url}/renewal"),
+            }),
+        ),
+        "/account" => located("account/1", &json!({"status": "valid"})),
+        "/orders" => {
+            let mut order = order("ready");
+            order["replaces"] = request.payload["replaces"].clone();
+            located("order", &order)
+        }
+        "/order" => Answer::json(200, &order("valid")),
+        "/finalize" => Answer::json(200, &order("processing")),
+        _ => Answer::json(200, &json!({})),
+    }
+}
+
+#[test]
+fn an_overloaded_authority_is_left_alone_for_as_long_as_it_says() {
+    for (status, fields, asked) in [
+        (429, "Retry-After: 7200\r\n", Some(7200)),
+        (503, "Retry-After: 99999999999\r\n", Some(86400)),
+        (503, "", Some(0)),
+        (500, "Retry-After: 7200\r\n", None),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Faulty::start(move |request| {
+            let is_order = request.path == "/orders";
+            is_order.then(|| Answer::problem(status, "rateLimited", fields))
+        });
+        let (state, fault) = authority.attempt(folder.path(), None);
+        assert_eq!(
+            (fault.step, fault.status, fault.retry_after),
+            ("order", Some(status), asked)
+        );
+        assert_eq!(fault.detail, "so it is");
+        assert_eq!(state.order, None);
+    }
+}
+
+#[test]
+fn an_order_that_may_replace_nothing_is_made_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Faulty::start(|request| {
+        let replaces = request.path == "/orders" && !request.payload["replaces"].is_null();
+        replaces.then(|| Answer::problem(409, "alreadyReplaced", ""))
+    });
+    let replaced = RenewalId {
+        authority_key: "a2V5".to_owned(),
+        serial: "MQ".to_owned(),
+    };
+    let (_, fault) = authority.attempt(folder.path(), Some(replaced));
+    let orders = authority.payloads("/orders");
+    let replaces: Vec<&Value> = orders.iter().map(|order| &order["replaces"]).collect();
+    assert_eq!(replaces, [&json!("a2V5.MQ"), &Value::Null]);
+    assert_eq!(fault.step, "install", "it went on: {fault:?}");
+}
+
+#[test]
+fn what_an_authority_sends_has_a_limit() {
+    for path in ["/directory", "/account", "/orders", "/certificate"] {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Faulty::start(move |request| {
+            (request.path == path).then(|| Answer {
+                body: vec![b' '; 1 << 20],
+                ..Answer::json(200, &Value::Null)
+            })
+        });
+        let (_, fault) = authority.attempt(folder.path(), None);
+        let expected = format!(
+            "{}{path} sent more than 262144 bytes, or broke off",
+            authority.url
+        );
+        assert!(fault.detail.contains(&expected), "{path}: {fault:?}");
+    }
+}
+
+#[test]
+fn a_foreign_certificate_is_not_taken_and_the_old_one_stays() {
+    let foreign_name = Pair::self_signed(&["other.test"]);
+    let foreign_key = Pair::self_signed(&["a.test"]);
+    for (chain, expected) in [
+        (foreign_name.chain, "does not belong to the certificate"),
+        (foreign_key.chain, "does not belong to the certificate"),
+        ("no certificate".to_owned(), "there is no CERTIFICATE block"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Faulty::start(move |request| {
+            (request.path == "/certificate").then(|| Answer {
+                body: chain.clone().into_bytes(),
+                ..Answer::json(200, &Value::Null)
+            })
+        });
+        let mut config = test_config(folder.path());
+        config.directory = format!("{}/directory", authority.url);
+        let own = Store::new(&config);
+        own.open().unwrap();
+        let old = Pair::self_signed(&["a.test"]);
+        own.install("a.test", &old.chain, &old.key).unwrap();
+        let served = || {
+            let identity = own.identity("a.test", SystemTime::now()).unwrap();
+            identity.expect("the old one").facts
+        };
+        let before = served();
+        let (state, fault) = authority.attempt(folder.path(), None);
+        assert_eq!(fault.step, "install", "{fault:?}");
+        assert!(fault.detail.contains(expected), "{fault:?}");
+        assert_eq!((served(), state.order), (before, None));
+    }
+}
