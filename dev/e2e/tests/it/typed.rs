@@ -154,6 +154,34 @@ fn a_trial_of_tls_without_a_file() {
 }
 
 #[test]
+fn the_program_for_certbot_copies_what_was_renewed() {
+    let page = include_str!("../../../../docs/tls.md");
+    let (_, program) = page.split_once("```\n#!/bin/sh\nset -e\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let reader = Reader::new();
+    // The package makes the group.
+    reader.saves("deploy", &program.replace("-g catamaran", "-g daemon"));
+    reader.saves("live/fullchain.pem", "chain");
+    reader.saves("live/privkey.pem", "key");
+    let printed = reader.types(
+        "mount -t tmpfs tmpfs /etc/ssl
+         mkdir /etc/ssl/catamaran
+         sed -i s:/etc/catamaran:/etc/ssl/catamaran: deploy
+         RENEWED_LINEAGE=$PWD/live sh -e deploy
+         RENEWED_LINEAGE=$PWD/live sh -e deploy
+         stat --format '%a %G %n' /etc/ssl/catamaran/tls /etc/ssl/catamaran/tls/*",
+    );
+    let expected = [
+        "750 daemon ",
+        "640 daemon /fullchain.pem",
+        "640 daemon /privkey.pem",
+    ];
+    let place = "/etc/ssl/catamaran/tls";
+    let expected = expected.map(|line| line.replacen("daemon ", &format!("daemon {place}"), 1));
+    assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_trial_of_a_clients_certificate() {
     let page = include_str!("../../../../docs/tls.md");
     let reader = Reader::new();
