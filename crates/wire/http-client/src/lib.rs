@@ -8,7 +8,7 @@
 mod tls;
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,18 @@ pub struct ClientAnswer {
     pub body_bytes: u64,
     /// Whether the body was read to its end; `false` if it was cut at the caller's limit.
     pub is_whole: bool,
+}
+
+/// Closes a connection from another thread, whose reads and writes then end at once.
+#[derive(Debug)]
+pub struct ConnectionCloser(Socket);
+
+impl ConnectionCloser {
+    /// Closes the connection, if it is still open.
+    pub fn close(&self) {
+        // Fails only if the connection is closed already.
+        self.0.shutdown(Shutdown::Both).ok();
+    }
 }
 
 /// A connection to a server, with blocking reads and writes.
@@ -158,6 +170,20 @@ impl BlockingClient {
         }
     }
 
+    /// Returns what closes this connection from another thread.
+    ///
+    /// # Errors
+    /// Those of the system: the process may have no more descriptors.
+    pub fn closer(&self) -> io::Result<ConnectionCloser> {
+        self.socket.try_clone().map(ConnectionCloser)
+    }
+
+    /// Limits each read and write from now on in place of the timeout of [`Self::connect`], for a response that
+    /// comes piece by piece.
+    pub fn limit_waits(&mut self, timeout: Duration) {
+        self.timeout = timeout.max(WAIT_MIN);
+    }
+
     /// Limits the time of each request with its response from now on, however fast bytes come.
     pub fn limit_asks(&mut self, max: Duration) {
         self.ask_max = Some(max);
@@ -173,7 +199,25 @@ impl BlockingClient {
         &mut self,
         request: &ClientRequest<'_>,
         read_max: u64,
-        keep: impl FnMut(&[u8]),
+        mut keep: impl FnMut(&[u8]),
+    ) -> io::Result<ClientAnswer> {
+        self.ask_while(request, read_max, |_, piece| {
+            keep(piece);
+            true
+        })
+    }
+
+    /// Sends a request and reads its response as [`Self::ask`] does, until `keep` returns `false`; the answer is then
+    /// not whole. `keep` gets the head with each piece of the body, and is first called without a piece, as soon as
+    /// the head is known.
+    ///
+    /// # Errors
+    /// As those of [`Self::ask`].
+    pub fn ask_while(
+        &mut self,
+        request: &ClientRequest<'_>,
+        read_max: u64,
+        keep: impl FnMut(&ResponseHead, &[u8]) -> bool,
     ) -> io::Result<ClientAnswer> {
         let deadline = self.ask_max.map(|max| now() + max);
         let answer = self
@@ -278,23 +322,30 @@ impl BlockingClient {
         }
     }
 
-    /// Receives a response and passes its body to `keep`. Stops after `read_max` bytes: the answer is then not whole,
-    /// and its head is the default one if the response's head was not complete.
+    /// Receives a response and passes its head and body to `keep`. Stops after `read_max` bytes, or when `keep` returns
+    /// `false`: the answer is then not whole, and its head is the default one if the response's head was not complete.
     fn receive(
         &mut self,
         read_max: u64,
         deadline: Option<Instant>,
-        mut keep: impl FnMut(&[u8]),
+        mut keep: impl FnMut(&ResponseHead, &[u8]) -> bool,
     ) -> io::Result<ClientAnswer> {
         let mut answer = ClientAnswer::default();
         let mut buffer = vec![0; BUFFER];
         let mut left = read_max;
         loop {
             match self.codec.receive(&mut self.input).map_err(broken)? {
-                Some(ClientEvent::Head(head)) => answer.head = head,
+                Some(ClientEvent::Head(head)) => {
+                    answer.head = head;
+                    if !keep(&answer.head, b"") {
+                        return Ok(answer);
+                    }
+                }
                 Some(ClientEvent::Body(bytes)) => {
                     answer.body_bytes += bytes.len() as u64;
-                    keep(&bytes);
+                    if !keep(&answer.head, &bytes) {
+                        return Ok(answer);
+                    }
                 }
                 Some(ClientEvent::End) => {
                     answer.is_whole = true;

@@ -164,4 +164,34 @@ fn a_unix_socket_whose_queue_is_full_is_waited_for_until_the_deadline() {
     assert_eq!(error.kind(), ErrorKind::TimedOut);
 }
 
+#[test]
+fn a_response_is_read_as_long_as_the_caller_wants() {
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let script = Script::new().expect_until(b"\r\n\r\n").send(head);
+    let peer = Peer::start(script.send(b"2\r\nab\r\n").stall());
+    let mut client = connect(peer.address());
+    client.limit_waits(PATIENCE * 2);
+    let mut seen = Vec::new();
+    let answer = client.ask_while(&ClientRequest::get("/", "h"), 1000, |head, piece| {
+        seen.push((head.status.as_u16(), piece.to_vec()));
+        piece.is_empty()
+    });
+    assert!(!answer.unwrap().is_whole && !client.can_reuse());
+    assert_eq!(seen, [(200, b"".to_vec()), (200, b"ab".to_vec())]);
+}
+
+#[test]
+fn another_thread_ends_a_wait() {
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let script = Script::new().expect_until(b"\r\n\r\n").send(head);
+    let peer = Peer::start(script.stall());
+    let mut client = connect(peer.address());
+    let closer = client.closer().unwrap();
+    let answer = client.ask_while(&ClientRequest::get("/", "h"), 1000, |_, _| {
+        std::thread::scope(|scope| scope.spawn(|| closer.close()).join().unwrap());
+        true
+    });
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::InvalidData);
+}
+
 const PATIENCE: Duration = Duration::from_secs(20);
