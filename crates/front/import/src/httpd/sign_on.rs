@@ -3,7 +3,7 @@
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::httpd::fields;
-use crate::ledger::Ledger;
+use crate::ledger::{Id, Ledger, Weight};
 use crate::passwords::{DIFFERENCES, PasswordSignOn};
 use crate::plan::{Access, AuthSettings, Members, Plan, Rule, SignOn};
 use crate::toml_text::quoted;
@@ -55,6 +55,10 @@ impl<'a> SignOnReader<'a> {
                 let text = "clients must sign on here, which was not converted";
                 ledger.kept_or_risk(kind.id, text);
                 auth.ids().for_each(|it| ledger.part(it, kind.id));
+            }
+            for name in told {
+                let text = format!("backends do not get `{name}` here: no password is asked for");
+                ledger.say(Weight::Note, rule.place.clone(), text);
             }
             rule.settings.access = access;
             return;
@@ -150,7 +154,7 @@ impl Question {
     }
 
     /// The directives that it consists of.
-    fn ids(&self) -> impl Iterator<Item = crate::ledger::Id> {
+    fn ids(&self) -> impl Iterator<Item = Id> {
         self.members.asked.iter().copied().chain(self.auth.ids())
     }
 }

@@ -462,7 +462,10 @@ fn the_status_page_has_the_guards_of_its_location() {
         ("deny 10.0.0.1;", "deny = \"10.0.0.1\""),
         ("limit_req zone=z;", "limits = "),
         ("auth_basic off; satisfy all;", "text = "),
-        ("satisfy any; allow 127.0.0.1; deny all;", "allow = \"127.0.0.1\""),
+        (
+            "satisfy any; allow 127.0.0.1; deny all;",
+            "allow = \"127.0.0.1\"",
+        ),
     ] {
         for route in [of(guard, ""), of("", guard)] {
             assert!(route.contains("text = \"Active"), "{guard}: {route}");
