@@ -351,10 +351,19 @@ impl Draft {
         }
         if let Some(error) = unsent {
             let status = error.status().as_u16();
+            let hint = match &self.auth {
+                Some(auth) if status == 431 && auth.users_file.is_none() => format!(
+                    "; `hide_cookies` of [auth.{}] keeps its service's cookies from backends",
+                    auth.name
+                ),
+                _ => String::new(),
+            };
             match sent {
-                Some(_) => self.summary += &format!("; or {status}, as the pick has it: {error}"),
+                Some(_) => {
+                    self.summary += &format!("; or {status}, as the pick has it: {error}{hint}");
+                }
                 None => {
-                    let why = format!("it cannot be sent: {error}");
+                    let why = format!("it cannot be sent: {error}{hint}");
                     self.refuse(status, error.token(), &why);
                 }
             }

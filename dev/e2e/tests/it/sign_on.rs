@@ -2,6 +2,7 @@
 //! HTTP/2. A scripted service answers by the cookie `case`, and tells what it was asked.
 
 mod admin;
+mod tunnels;
 mod users;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use catamaran_e2e::{App, Front, curl};
+use catamaran_testkit::Deadline;
 
 /// The scripted service, and a backend whose responses may be stored.
 struct Service {
@@ -144,16 +146,24 @@ impl Stand {
 
     /// As [`Stand::start`], with further tables.
     fn with_tables(protocol: &str, tables: &str) -> Self {
-        let app = App::start("threads", &[]).unwrap();
+        let extended = format!("{tables}[cache.pages]");
+        Self::changed(protocol, &[("[cache.pages]", &extended)])
+    }
+
+    /// As [`Stand::start`], with these changes of the configuration.
+    fn changed(protocol: &str, changes: &[(&str, &str)]) -> Self {
         let service = Service::start();
+        let app = App::start("threads", &[]).unwrap();
         let backend = match protocol {
             "ajp" => format!("ajp://{}", app.ajp()),
             _ => format!("http://{}", app.http()),
         };
-        let config = CONFIG
-            .replace("BACKEND", &backend)
-            .replace("SERVICE", &service.address.to_string());
-        let front = Front::with_config(&(config + tables)).unwrap();
+        let mut config = CONFIG.replace("BACKEND", &backend);
+        for (from, to) in changes {
+            config = config.replace(from, to);
+        }
+        let config = config.replace("SERVICE", &service.address.to_string());
+        let front = Front::with_config(&config).unwrap();
         let files = front.directory().join("files");
         std::fs::create_dir(&files).unwrap();
         std::fs::write(files.join("page.txt"), "a file").unwrap();
@@ -516,17 +526,61 @@ fn a_request_for_a_tunnel_asks_by_a_plain_get() {
 
 #[test]
 fn a_service_that_is_down_keeps_everybody_out() {
-    let app = App::start("threads", &[]).unwrap();
-    let config = CONFIG
-        .replace("BACKEND", &format!("ajp://{}", app.ajp()))
-        .replace("SERVICE", "127.0.0.1:1");
-    let front = Front::with_config(&config).unwrap();
-    for _ in 0..3 {
-        let answer = front.get("/app/x").unwrap();
-        assert_eq!(answer.status, 503, "{answer:?}");
-        assert!(!answer.text().contains("connector"), "{answer:?}");
+    for protocol in ["ajp", "http"] {
+        let stand = Stand::changed(protocol, &[("SERVICE", "127.0.0.1:1")]);
+        for client in ["--http1.1", "--http2-prior-knowledge"] {
+            for _ in 0..3 {
+                let answer = stand.case(client, "/app/x", "ann", &[]);
+                assert_eq!(status(&answer), 503, "{answer}");
+                assert!(!answer.contains("connector"), "{answer}");
+            }
+            assert_eq!(status(&stand.ask(client, "/open/x", &[])), 200);
+        }
     }
-    assert_eq!(front.get("/open/x").unwrap().status, 200);
+}
+
+#[test]
+fn a_client_that_leaves_frees_its_place_at_the_service() {
+    // The only connection would be taken for a minute.
+    let changes = [
+        ("//SERVICE\"", "//SERVICE\"\nconnections_max = 1"),
+        ("timeout = \"2s\"", "timeout = \"60s\""),
+    ];
+    for protocol in ["ajp", "http"] {
+        let stand = Stand::changed(protocol, &changes);
+        for client in ["--http1.1", "--http2-prior-knowledge"] {
+            stand.service.take();
+            let mut leaving = curl()
+                .args([client, "--header", "Cookie: case=silent"])
+                .arg(format!("http://{}/app/x", stand.front.address()))
+                .spawn()
+                .unwrap();
+            let is_asked = || (!stand.service.asked.lock().unwrap().is_empty()).then_some(());
+            Deadline::default()
+                .poll("the service is asked", is_asked)
+                .unwrap();
+            leaving.kill().unwrap();
+            leaving.wait().unwrap();
+            let next = stand.case(client, "/app/x", "ann", &["--max-time", "20"]);
+            assert_eq!(status(&next), 200, "{protocol} {client}: {next}");
+        }
+    }
+}
+
+#[test]
+fn a_cookie_that_does_not_fit_into_a_packet_is_hidden() {
+    each(|stand, protocol, client| {
+        // Row 15: with the service's cookie the head is larger than a packet of AJP13.
+        let large = "c".repeat(8_050);
+        let hidden = format!("Cookie: case=ann; case_1={large}");
+        let told = stand.ask(client, "/app/x", &["--header", &hidden]);
+        assert_eq!(status(&told), 200, "{told}");
+        assert!(!told.contains("ccc"), "{told}");
+        let other = format!("Cookie: case=ann; session={large}");
+        let response = stand.ask(client, "/app/x", &["--header", &other]);
+        let expected = if protocol == "ajp" { 431 } else { 200 };
+        assert_eq!(status(&response), expected, "{response}");
+    });
 }
 
 #[test]

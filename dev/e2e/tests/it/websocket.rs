@@ -32,7 +32,7 @@ fn front(connector: Connector, keys: &str) -> Front {
 }
 
 /// Beside each way of requests, the keys by which tunnels go.
-fn ways() -> [(Connector, String); 4] {
+pub(crate) fn ways() -> [(Connector, String); 4] {
     let upgrade = |connector| format!("upgrade_url = \"{}\"", tomcat().url(connector));
     let tls = tomcat().backend_table("x", Connector::Https);
     let (_, ca_file) = tls.split_once("ca_file").unwrap();
@@ -68,7 +68,7 @@ fn open(front: &Front, path: &str) -> HttpClient {
 }
 
 /// A frame as a client sends it: final, masked.
-fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [1, 2, 3, 4];
     let length = u8::try_from(payload.len()).unwrap();
     let bytes = payload.iter().zip(mask.iter().cycle());
@@ -79,7 +79,7 @@ fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The next frame: its opcode and payload.
-fn frame(client: &HttpClient) -> (u8, Vec<u8>) {
+pub(crate) fn frame(client: &HttpClient) -> (u8, Vec<u8>) {
     let mut head = [0; 2];
     client.socket().read_exact(&mut head).unwrap();
     let mut payload = vec![0; usize::from(head[1])];
@@ -298,10 +298,10 @@ fn a_browser_speaks_to_the_echo_example_over_http_2() {
     }
 }
 
-const TEXT: u8 = 1;
+pub(crate) const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 
-const ECHO: &str = "/examples/websocket/echoProgrammatic";
+pub(crate) const ECHO: &str = "/examples/websocket/echoProgrammatic";
 
 /// Few enough for a process that may have 1,024 open files.
 const TUNNELS: u64 = 300;

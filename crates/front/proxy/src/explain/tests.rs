@@ -1,15 +1,18 @@
 mod route_rules;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::*;
 use crate::config::{
-    Activation, Address, BackendConfig, Coding, End, FieldName, HashBy, ListenAddress,
-    ListenerConfig, LogConfig, Policy, Protocol, Protocols, QueryForm, RouteConfig, RouteRules,
-    RouteTarget, SentHost, ServerConfig, StickyConfig, StickyCookie, TraceConfig, UpstreamConfig,
+    Activation, Address, AuthConfig, AuthKind, BackendConfig, Coding, End, FieldName, ForwardAuth,
+    HashBy, ListenAddress, ListenerConfig, LogConfig, Policy, Protocol, Protocols, QueryForm,
+    RouteConfig, RouteRules, RouteTarget, SentHost, ServerConfig, StickyConfig, StickyCookie,
+    TraceConfig, UpstreamConfig,
 };
 use crate::site::Choice;
 
@@ -493,6 +496,32 @@ fn a_request_that_only_some_backends_can_be_sent_is_shown_for_them() {
     let it = ask(&config, "http://shop.example.org/", &[&long, &long]);
     assert_eq!((&it.outcome[..], it.sent), ("refused", None));
     assert!(it.summary.starts_with("431: "), "{}", it.summary);
+    assert!(!it.summary.contains("hide_cookies"), "{}", it.summary);
+    // The cookies of a sign-on may be what is too large.
+    config.auths = vec![AuthConfig {
+        name: "staff".to_owned(),
+        kind: AuthKind::Forward(ForwardAuth {
+            upstream: "shop".to_owned(),
+            path: Bytes::from_static(b"/auth"),
+            user: None,
+            fields: Vec::new(),
+            request_fields: Vec::new(),
+            sign_in: None,
+            timeout: Duration::from_secs(5),
+            answer_max: 1,
+            hide_cookies: Vec::new(),
+        }),
+    }];
+    config.routes[1].rules = Some(Arc::new(RouteRules {
+        auth: Some("staff".to_owned()),
+        ..RouteRules::default()
+    }));
+    let it = ask(&config, "http://shop.example.org/", &[&long, &long]);
+    assert!(
+        it.summary.contains("`hide_cookies` of [auth.staff]"),
+        "{}",
+        it.summary
+    );
 }
 
 /// Of three backends only the second has an `upgrade_url`; the session leads to the first.
