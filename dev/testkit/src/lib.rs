@@ -17,7 +17,8 @@
 //! - [`without_override()`]: runs code as root to which the permissions of files apply;
 //! - [`address`]: addresses nobody else uses;
 //! - [`files`]: a directory of files, and requests for them with the expected responses;
-//! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket.
+//! - `tls`, with the feature of that name: certificates, and an end of TLS without a socket; `KubernetesApi`, an API
+//!   server of Kubernetes whose EndpointSlices a test changes.
 //!
 //! ```
 //! use catamaran_testkit::{HttpClient, Peer, Script};
@@ -44,6 +45,8 @@ pub mod dns;
 pub mod files;
 mod http;
 pub mod http2;
+#[cfg(feature = "tls")]
+mod kubernetes;
 mod peer;
 mod privileges;
 mod process;
@@ -59,6 +62,8 @@ pub use corpus::{read_corpus, replay_corpus};
 pub use deadline::{Deadline, Expired};
 pub use dns::{DnsAnswer, DnsRecord, DnsServer};
 pub use http::{Failure, HttpClient, Response};
+#[cfg(feature = "tls")]
+pub use kubernetes::{KubernetesApi, PodEndpoint};
 pub use peer::{Outcome, Peer, Script};
 pub use privileges::without_override;
 pub use process::{Process, Signal, signal_process};
