@@ -146,6 +146,41 @@ fn the_default_of_connections_max_is_what_the_limit_of_files_leaves() {
     assert!(line.contains(" INFO "), "{line}");
 }
 
+/// Members come and go, and the limit of files does not: it is told at the start alone.
+#[test]
+fn a_change_of_members_does_not_tell_of_the_limit_of_files_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let list = |count: usize| {
+        let member = |number| {
+            format!("[[member]]\nname = \"m{number}\"\nurl = \"ajp://127.0.0.1:{number}\"\n")
+        };
+        fs::write(at("next"), (1..=count).map(member).collect::<String>()).unwrap();
+        fs::rename(at("next"), at("members.toml")).unwrap();
+    };
+    list(1);
+    let config = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+                  [upstream.app.members]\nfrom = \"file\"\npath = \"members.toml\"\nleave = \"0s\"\n";
+    fs::write(at("catamaran.toml"), config).unwrap();
+    let mut command = Command::new("prlimit");
+    command.arg("--nofile=1064:1064").arg(binary().unwrap());
+    command
+        .args(["serve", "--config"])
+        .arg(at("catamaran.toml"));
+    let front = Process::spawn_in(&mut command, tempfile::tempdir().unwrap()).unwrap();
+    let wait_for = |text: &str| {
+        let found = |line: &str| line.contains(text).then_some(());
+        front.wait_for_line(text, found).unwrap();
+    };
+    wait_for("listening on");
+    list(2);
+    wait_for("it joined at 127.0.0.1:2");
+    list(3);
+    wait_for("it joined at 127.0.0.1:3");
+    let said = front.stdout() + &front.stderr();
+    assert_eq!(said.matches("files may be open").count(), 1, "{said}");
+}
+
 /// Sets how many files the process may open; the hard limit stays.
 fn limit(id: u32, files: &str) {
     let changed = Command::new("prlimit")
