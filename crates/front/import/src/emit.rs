@@ -280,8 +280,8 @@ impl<'a> Writer<'a> {
         }
         let asked = self.asked(groups);
         let services = plan.sign_ons.iter().filter(|it| asked.contains(it.0));
-        let services = services.filter_map(|(_, it)| it.upstream);
-        used.extend(services.map(|it| plan.upstreams[it].name.as_str()));
+        let upstreams = services.filter_map(|(_, it)| it.upstream);
+        used.extend(upstreams.map(|it| plan.upstreams[it].name.as_str()));
         for upstream in &plan.upstreams {
             if used.contains(upstream.name.as_str()) {
                 self.upstream(upstream);

@@ -129,7 +129,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "tier", may_use: &["gauge", "http-client", "toml-file", "units"] },
     Row { folder: "lab", may_use: &["chart", "gauge", "load", "stats", "tier", "toml-file", "units"] },
     Row { folder: "config", may_use: &["proxy", "toml-file"] },
-    Row { folder: "import", may_use: &["config", "proxy"] },
+    Row { folder: "import", may_use: &["config", "credentials", "proxy"] },
     Row { folder: "cli", may_use: &["admin-api", "config", "proxy", "connector", "http-client", "import", "bench", "lab", "units"] },
     Row { folder: "testkit", may_use: &["tls"] },
     Row { folder: "e2e", may_use: &["gauge", "testkit", "tier"] },

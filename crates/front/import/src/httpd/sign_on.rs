@@ -170,8 +170,8 @@ fn tell_user(plan: &mut Plan, upstream: usize) {
         if backends.any(|it| it.url.starts_with("ajp"))
             && !upstream.keys.contains_key("remote_user")
         {
-            let keys = [("remote_user", "auth"), ("auth_type", "text:Basic")];
-            let keys = keys.map(|(key, value)| (key.to_owned(), quoted(value)));
+            let pairs = [("remote_user", "auth"), ("auth_type", "text:Basic")];
+            let keys = pairs.map(|(key, value)| (key.to_owned(), quoted(value)));
             upstream.keys.extend(keys);
         }
     }

@@ -453,14 +453,15 @@ fn satisfied(scope: Scope<'_>, rules: &[&Directive], ledger: &mut Ledger) -> Opt
     let satisfy = scope.find("satisfy");
     let is_any = satisfy.is_some_and(|it| it.word(0) == "any");
     let has_sign_on = sign_on::asked(scope).is_some() || sign_on::by_password(scope).is_some();
-    let access = match is_any && has_sign_on {
-        false => networks(rules),
-        true => lets_in_nobody(rules).then_some(Access::Open),
+    let access = if is_any && has_sign_on {
+        lets_in_nobody(rules).then_some(Access::Open)
+    } else {
+        networks(rules)
     };
     if let Some(satisfy) = satisfy {
         match access {
             None if is_any => {
-                ledger.unmapped(satisfy.id, "the front cannot express whom it admits")
+                ledger.unmapped(satisfy.id, "the front cannot express whom it admits");
             }
             _ => ledger.mapped(satisfy.id),
         }
