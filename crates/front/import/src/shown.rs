@@ -40,7 +40,10 @@ fn without_secret(word: &str) -> String {
     let body = word.trim_end_matches(|sign: char| sign.is_whitespace() || "`;,".contains(sign));
     let end = &word[body.len()..];
     let hidden_from = |at: usize| format!("{}{HIDDEN}{end}", &body[..at]);
-    let first_hash = HASHES.iter().filter_map(|hash| body.find(hash)).min();
+    // A kind of hash alone is no secret.
+    let is_whole = |hash: &&str, at: usize| at + hash.len() < body.len();
+    let found = |hash: &&str| body.find(*hash).filter(|at| is_whole(hash, *at));
+    let first_hash = HASHES.iter().filter_map(found).min();
     if let Some(at) = first_hash {
         // In `user:hash`, the user is shown.
         let colon = body[..at].find(':');
@@ -155,6 +158,7 @@ mod tests {
                 "proxy_pass http://u:…@h/x",
             ),
             ("motion:$apr1$s$L x", "motion:… …"),
+            ("as {SHA}, is {SHA}W6ph=", "as {SHA}, is …"),
             ("ProxySet pass=hunter2", "ProxySet pass=…"),
             ("ProxySet dbpwd=hunter2", "ProxySet dbpwd=…"),
             ("Frob X-Token:hunter2", "Frob X-Token:…"),
