@@ -112,6 +112,7 @@ impl Expansion<'_> {
                 self.modules.load(words.first().map_or("", String::as_str));
             }
             _ => {
+                let words = self.below_root(&name, words);
                 let inner = node.inner.map(|inner| self.nodes(inner, text, true));
                 let inner = inner.transpose()?;
                 found.push(Directive {
@@ -123,6 +124,18 @@ impl Expansion<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The words of a directive. If the first one is a file that httpd looks for below the server's root, it becomes
+    /// absolute.
+    fn below_root(&self, name: &str, mut words: Vec<String>) -> Vec<String> {
+        let root = self.server_root.as_deref().filter(|it| it.is_absolute());
+        if let Some(root) = root.filter(|_| BELOW_ROOT.contains(&name))
+            && let Some(path) = words.first_mut().filter(|it| !it.is_empty())
+        {
+            *path = root.join(&*path).to_string_lossy().into_owned();
+        }
+        words
     }
 
     /// Whether the condition of a section such as `<IfModule>` holds, for httpd 2.4; `None` if that is not known.
@@ -309,6 +322,9 @@ const HARMLESS: &[&str] = &[
     "ports.conf",
     "conf.modules.d/*.conf",
 ];
+
+/// Directives whose files are relative to the server's root.
+const BELOW_ROOT: [&str; 2] = ["authuserfile", "authgroupfile"];
 
 const DEPTH_MAX: usize = 20;
 const VARIABLES_MAX: usize = 100;

@@ -600,7 +600,10 @@ impl ServerReader<'_, '_> {
             _ => Access::Unsaid,
         };
         // nginx asks both, and a route has one.
-        let asks_two = asked.is_some() && asked != settled.sign_on;
+        let asks_two = match (&asked, &settled.sign_on) {
+            (Some(one), Some(other)) => !self.plan.sign_ons.ask_alike(one, other),
+            (asked, _) => asked.is_some(),
+        };
         if !found.is_empty() || asks_two {
             settled.access = Access::Unsaid;
         }

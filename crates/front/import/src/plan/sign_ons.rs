@@ -150,6 +150,22 @@ impl SignOns {
         free
     }
 
+    /// Whether two sign-ons let in the same users with the same passwords, whatever they tell applications.
+    pub(crate) fn ask_alike(&self, one: &str, other: &str) -> bool {
+        let find = |name: &str| self.iter().find(|it| it.0 == name).map(|it| it.1);
+        let asked = |it: &SignOn| {
+            let mut keys = it.keys.clone();
+            keys.retain(|key, _| !matches!(key.as_str(), "fields" | "pass_credentials"));
+            keys
+        };
+        match (find(one), find(other)) {
+            (Some(one), Some(other)) if one.upstream.is_none() && other.upstream.is_none() => {
+                asked(one) == asked(other)
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// The names and the sign-ons, in the order in which places asked for them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &SignOn)> {
         self.0.iter().map(|(name, sign_on)| (&**name, sign_on))

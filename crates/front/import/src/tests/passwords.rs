@@ -95,6 +95,37 @@ fn a_password_is_asked_for_where_nginx_asks() {
 }
 
 #[test]
+fn a_named_location_is_told_the_user_that_has_signed_on() {
+    let of = |named: &str| {
+        let conf = format!(
+            "server {{\nlisten 80;\n{BASIC}\nlocation / {{ root /srv; try_files $uri @app; }}\n\
+             location @app {{ {named} {PASS} }}\n}}\n"
+        );
+        with_directories(
+            &[("/c.conf", &conf), ("/users", USERS), ("/srv/a.css", "")],
+            None,
+        )
+    };
+    let import = of("proxy_set_header X-User $remote_user;");
+    let route = routes(&import)
+        .into_iter()
+        .find(|it| it.contains("files = "));
+    assert!(
+        route.is_some_and(|it| it.contains("auth = \"staff")),
+        "{}",
+        import.text
+    );
+    assert!(
+        sign_ons(&import).concat().contains("fields = { X-User"),
+        "{}",
+        import.text
+    );
+    // With other passwords it is closed.
+    let import = of("auth_basic other;");
+    assert!(!import.text.contains("files = "), "{}", import.text);
+}
+
+#[test]
 fn what_is_asked_for_beside_an_address_is_the_same_or_closed() {
     let of = |lines: &str| of_nginx(&format!("location / {{ {BASIC} {lines} {PASS} }}"), USERS);
     let asking = "path = \"/\"; upstream = \"app\"; auth = \"staff\"";
@@ -238,10 +269,6 @@ fn a_user_whom_a_client_claims_is_told_to_nobody() {
         );
     }
 }
-
-const USERS: &str = "ann:$2y$04$BDsctodQR/lVgkBWw8Wue.7UqFJZ1OUfa1MHqRqRBxBImKQbgf.e.\n";
-const BASIC: &str = "auth_basic staff; auth_basic_user_file /users;";
-const PASS: &str = "proxy_set_header Host $host; proxy_pass http://app:80;";
 
 /// The import of a server of httpd that passes `/in` to a servlet container, with these sections.
 fn of_httpd(sections: &str, users: &str) -> Import {
@@ -404,6 +431,16 @@ fn what_sections_say_of_passwords_is_merged_as_httpd_does() {
         let route = format!("path = \"/in\"; upstream = \"t\"{guard}");
         assert!(has(&import, &route), "{sections}\n{}", import.text);
     }
+    // httpd looks for files below its root.
+    let rooted = HTTPD.replace("/users", "users");
+    let section =
+        format!("ServerRoot /\n<Location /in>\n{rooted}\nRequire valid-user\n</Location>");
+    let import = of_httpd(&section, USERS);
+    assert!(
+        import.text.contains("users_file = \"/users\""),
+        "{}",
+        import.text
+    );
     for sections in [
         format!(
             "<Location />\n{HTTPD}\nRequire valid-user\n</Location>\n<Location /in>\nAuthUserFile /none\n</Location>"
@@ -498,8 +535,6 @@ fn files_behind_a_password_are_served_behind_it() {
     assert!(routes(&import).iter().any(closed), "{}", import.text);
 }
 
-const HTTPD: &str = "AuthType Basic\nAuthName staff\nAuthUserFile /users";
-
 #[test]
 fn the_user_in_a_field_is_the_one_that_has_signed_on() {
     let field = "RequestHeader set X-User expr=%{REMOTE_USER}";
@@ -576,3 +611,8 @@ fn the_user_of_a_certificate_is_told_where_all_clients_have_one() {
         );
     }
 }
+
+const USERS: &str = "ann:$2y$04$BDsctodQR/lVgkBWw8Wue.7UqFJZ1OUfa1MHqRqRBxBImKQbgf.e.\n";
+const BASIC: &str = "auth_basic staff; auth_basic_user_file /users;";
+const PASS: &str = "proxy_set_header Host $host; proxy_pass http://app:80;";
+const HTTPD: &str = "AuthType Basic\nAuthName staff\nAuthUserFile /users";
