@@ -1,5 +1,5 @@
 //! A virtual host of 300 lines with mod_jk, files and Basic auth is taken over by three commands: `import --keep`,
-//! `serve`, and `import --replay` with its own log. Through the front a browser signs on at the old server.
+//! `serve`, and `import --replay` with its own log. A browser signs on at the front with the password of the old server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -138,6 +138,9 @@ fn converts(place: &Path, keep: &str) {
         count("routes"),
         count("routes_kept")
     );
+    // The front asks for the passwords itself.
+    let written = fs::read_to_string(place.join("catamaran.toml")).unwrap();
+    assert!(written.contains("users_file = "), "{written}");
     let mut check = Command::new(binary().unwrap());
     let checked = check
         .arg("check")
@@ -175,7 +178,7 @@ fn replays_alike(place: &Path, keep: &str, front: SocketAddr) {
     assert!(said.contains(&clean), "{said}");
 }
 
-/// The page says who signed on, as the old server tells Tomcat.
+/// The page says who signed on, as the front tells Tomcat in the old server's place.
 fn browser_signs_on(front: &Front) {
     let mut browser = Browser::start(&["www.example.org"]).unwrap();
     let port = front.address().port();
@@ -190,7 +193,7 @@ fn browser_signs_on(front: &Front) {
         browser.wait("document.body.innerText.includes('remote_user') && document.body.innerText");
     let shown = shown.unwrap().as_str().unwrap_or_default().to_owned();
     assert!(shown.contains("remote_user=alice"), "{shown}");
-    // Signed on, the browser reads a draft: a file, which the old server guards.
+    // Signed on, the browser reads a draft: a file, which the front guards.
     browser
         .open(&format!(
             "http://alice:{PASSWORD}@{page}:{port}/drafts/novel.txt"
@@ -207,8 +210,8 @@ const REMOTE_IP: &str = "RemoteIPHeader X-Forwarded-For\nRemoteIPInternalProxy 1
 
 const PASSWORD: &str = "wonder";
 
-/// `htpasswd -nbs alice wonder`.
-const USERS: &str = "alice:{SHA}w3QkzGJswDXW5OKZHAJw0FELjfM=\n";
+/// `htpasswd -nb alice wonder`.
+const USERS: &str = "alice:$apr1$QO6qhvyZ$C/jvRaHE0Tltc3KKeuKqU.\n";
 
 const FILES: &[(&str, &str)] = &[
     (
