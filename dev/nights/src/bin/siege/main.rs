@@ -17,12 +17,13 @@
 //! | `overload` | thrice the backend's capacity, and a flood of connections (F16, F17) | 1 minute |
 //! | `payara` | GETs and uploads to Payara over AJP13, each response checked whole; `cargo xtask payara` runs it | a minute |
 //! | `limits` | five times as many strange keys a second as limits have room for, beside honest and greedy clients; then nginx | twice N minutes, 1 unless told; in 9 minutes there are 10 million keys |
+//! | `passwords` | 1,000 wrong passwords a second, from one address and from many, beside clients on open routes and with remembered passwords (row 17 of the sign-on) | N minutes, 2 unless told |
 //! | `fd` | no further file may be opened (F13) | half a minute |
 //!
 //! The binary is that of `CATAMARAN_BIN`, else the newest in the target directory. `failover` needs
-//! Tomcat, `handshakes` and `limits` need nginx, which `cargo xtask test` installs. Everything runs on
+//! Tomcat, `handshakes` and `limits` need nginx, `passwords` needs apache2-utils, which `cargo xtask test` installs. Everything runs on
 //! this machine, at rates that leave most of two cores free; only `drops`, `h2`, `handshakes`,
-//! `limits` and `overload` send more than 400 requests a second. Latencies are those of a shared machine: they are
+//! `limits`, `passwords` and `overload` send more than 400 requests a second. Latencies are those of a shared machine: they are
 //! compared within one run, never alone.
 
 #![expect(clippy::print_stdout, reason = "its output is the report")]
@@ -44,6 +45,7 @@ mod limits;
 mod odd;
 mod overload;
 mod paced;
+mod passwords;
 mod payara;
 mod reloads;
 #[path = "../../../../e2e/tests/it/hardening/request_rows.rs"]
@@ -93,9 +95,10 @@ fn run(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Verdict> {
         "payara" => payara::run(),
         "handshakes" => handshakes::run(minutes.unwrap_or(2)),
         "limits" => limits::run(minutes.unwrap_or(1)),
+        "passwords" => passwords::run(minutes.unwrap_or(2)),
         "drops" => drops::run(minutes.unwrap_or(2)),
         _ => bail!(USAGE),
     }
 }
 
-const USAGE: &str = "usage: siege soak|cache-clients|drops|handshakes|reloads|h2|failover|overload|payara|limits|fd [--minutes N]";
+const USAGE: &str = "usage: siege soak|cache-clients|drops|handshakes|reloads|h2|failover|overload|payara|limits|passwords|fd [--minutes N]";

@@ -27,11 +27,22 @@ pub(crate) fn round(
     rate: usize,
     time: Duration,
 ) -> anyhow::Result<Round> {
+    round_with(&[], url, clients, rate, time)
+}
+
+/// As [`round`], with further flags of the bench.
+pub(crate) fn round_with(
+    flags: &[&str],
+    url: &str,
+    clients: usize,
+    rate: usize,
+    time: Duration,
+) -> anyhow::Result<Round> {
     let [clients, rate] = [clients, rate].map(|number| number.to_string());
     let duration = format!("{}s", time.as_secs());
     let words = ["bench", "-q", "--json", "-W", "1", "-k", "-c", &clients];
     let more = ["--rate", &rate, "--duration", &duration, url];
-    let mut bench = catamaran(&[&words[..], &more[..]].concat())?;
+    let mut bench = catamaran(&[&words[..], flags, &more[..]].concat())?;
     wait(time)?;
     bench.wait(Deadline::default())?;
     let report: Value = serde_json::from_str(&bench.stdout())
