@@ -231,8 +231,15 @@ fn credentials_that_cannot_be_read_are_wrong() {
 
 #[test]
 fn an_address_has_few_wrong_passwords() {
-    let mut stand = UserStand::start("http", "3/h");
-    let client = "--http1.1";
+    for protocol in ["ajp", "http"] {
+        for client in ["--http1.1", "--http2-prior-knowledge"] {
+            check_few_wrong_passwords(protocol, client);
+        }
+    }
+}
+
+fn check_few_wrong_passwords(protocol: &str, client: &str) {
+    let mut stand = UserStand::start(protocol, "3/h");
     let (right, wrong) = ("Basic YW5uOnNlY3JldA==", "Basic YW5uOndyb25n");
     // Right ones are not counted.
     for _ in 0..5 {
