@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
 use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Deadline, Process, address};
+
+use crate::go_program;
 
 /// A running Pebble.
 #[derive(Debug)]
@@ -73,14 +75,14 @@ impl Pebble {
             "profiles": {"default": {"description": "90 days", "validityPeriod": 7_776_000}},
         }});
         fs::write(at("pebble.json"), config.to_string())?;
-        let mut dns_command = Command::new(program("pebble-challtestsrv")?);
+        let mut dns_command = Command::new(go_program("pebble-challtestsrv")?);
         dns_command
             .args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", ""])
             .args(["-dnsserver", &dns.to_string()])
             .args(["-management", &dns_management.to_string()])
             .args(["-defaultIPv4", &listen.ip().to_string(), "-defaultIPv6", ""]);
         let dns_process = Process::spawn(&mut dns_command)?;
-        let mut command = Command::new(program("pebble")?);
+        let mut command = Command::new(go_program("pebble")?);
         command
             .args(["-config", "pebble.json", "-dnsserver", &dns.to_string()])
             .current_dir(directory.path())
@@ -139,16 +141,4 @@ impl Pebble {
     pub fn log(&self) -> String {
         self.process.stdout() + &self.process.stderr()
     }
-}
-
-/// A program that `cargo xtask needs` has made of a Go module.
-fn program(name: &str) -> anyhow::Result<PathBuf> {
-    let home = std::env::var_os("HOME").context("HOME is not set")?;
-    let path = Path::new(&home).join(".cache/catamaran/go").join(name);
-    anyhow::ensure!(
-        path.exists(),
-        "{} is missing: cargo xtask needs",
-        path.display()
-    );
-    Ok(path)
 }

@@ -16,6 +16,22 @@ use crate::step::say;
 /// The programs that tests need.
 pub(crate) fn of_tests() -> Vec<Need> {
     let tools = [
+        // Sign users on, by the recipes of docs/sign-on.md.
+        package(
+            "libapache2-mod-auth-openidc",
+            "/usr/lib/apache2/modules/mod_auth_openidc.so",
+        ),
+        package(
+            "libapache2-mod-shib",
+            "/usr/lib/apache2/modules/mod_shib.so",
+        ),
+        package(
+            "libapache2-mod-auth-gssapi",
+            "/usr/lib/apache2/modules/mod_auth_gssapi.so",
+        ),
+        package("krb5-kdc", "/usr/sbin/krb5kdc"),
+        package("krb5-admin-server", "/usr/sbin/kadmin.local"),
+        package("krb5-user", "/usr/bin/kinit"),
         // Compiles the launchers of embedded containers when they are started.
         package("default-jdk-headless", "/usr/bin/javac"),
         // Fetches those containers.
@@ -195,10 +211,12 @@ pub(crate) fn make_go_programs() -> anyhow::Result<()> {
     Ok(fs::write(stamp, list)?)
 }
 
-/// Programs of Go modules, with their versions: Let's Encrypt's authority for tests, and its DNS server.
+/// Programs of Go modules, with their versions: Let's Encrypt's authority for tests and its DNS server, and a service that
+/// signs users on.
 const GO_PROGRAMS: &[&str] = &[
     "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1",
     "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@v2.10.1",
+    "github.com/oauth2-proxy/oauth2-proxy/v7@v7.15.6",
 ];
 
 /// Python packages with versions and checksums, in pip's format. The first is under GPL-3.0, which is allowed because

@@ -4,13 +4,14 @@
 //! names is free there, and `www.example.org` is this machine. This needs root.
 
 mod fleet;
+mod sign_on;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::Duration;
 
-use catamaran_e2e::binary;
+use catamaran_e2e::{binary, go_program};
 use catamaran_testkit::{Deadline, Process};
 use tempfile::TempDir;
 
@@ -27,6 +28,12 @@ impl Reader {
         let program = fs::canonicalize(binary().unwrap()).unwrap();
         symlink(program, programs.join("catamaran")).unwrap();
         Self { directory }
+    }
+
+    /// Has a program of a Go module in the path.
+    fn has_go_program(&self, name: &str) {
+        let program = go_program(name).unwrap();
+        symlink(program, self.directory.path().join("bin").join(name)).unwrap();
     }
 
     /// Writes a file below the directory.
