@@ -45,6 +45,10 @@ pub(super) enum Extras {
     Limit,
     /// A route that tests a field, which all requests have, beside one for all others.
     FieldMatch,
+    /// A sign-on at a service over HTTP/1.1, which lets all requests pass.
+    Subrequest,
+    /// A sign-on by a password, which is remembered.
+    Password,
     /// Settings as in production: two backends with sessions, two fields set in each response, compression, `allow`
     /// and a combined log.
     InUse,
@@ -54,7 +58,9 @@ impl Extras {
     /// The format of the access log, as the front's target names it.
     pub(super) fn log(self) -> &'static str {
         match self {
-            Self::Nothing | Self::Limit | Self::FieldMatch => "off",
+            Self::Nothing | Self::Limit | Self::FieldMatch | Self::Subrequest | Self::Password => {
+                "off"
+            }
             Self::CombinedLog | Self::InUse => "combined",
             Self::JsonLog => "json",
             Self::TemplateLog => "template",
@@ -111,6 +117,8 @@ impl fmt::Display for Case {
             Extras::TemplateLog => ", template log",
             Extras::Limit => ", a limit",
             Extras::FieldMatch => ", a match",
+            Extras::Subrequest => ", a service asked",
+            Extras::Password => ", a password",
             Extras::InUse => ", as people run it",
         })
     }
@@ -152,6 +160,8 @@ const ALL: &[Case] = &[
     case(H1, BARE, AJP, LITTLE, Extras::TemplateLog),
     case(H1, BARE, AJP, LITTLE, Extras::Limit),
     case(H1, BARE, AJP, LITTLE, Extras::FieldMatch),
+    case(H1, BARE, AJP, LITTLE, Extras::Subrequest),
+    case(H1, BARE, AJP, LITTLE, Extras::Password),
     case(H1, BARE, REFUSAL, LITTLE, Extras::Nothing),
     case(H1, BARE, HTTP, LITTLE, Extras::Nothing),
     case(H1, BARE, CACHE, LITTLE, Extras::Nothing),
@@ -194,6 +204,8 @@ mod tests {
             "HTTP/1.1 to AJP13, 15+3 fields, JSON log",
             "HTTP/2 to the cache, 15+13 fields",
             "HTTP/1.1 to AJP13, 3+3 fields, a limit",
+            "HTTP/1.1 to AJP13, 3+3 fields, a service asked",
+            "HTTP/1.1 to AJP13, 3+3 fields, a password",
             "HTTP/1.1 to a refusal, 3 fields",
             "HTTP/1.1 to HTTP/1.1, 50+3 fields, 30 KiB",
             "HTTP/1.1 to HTTP/1.1, 100+3 fields, 60 KiB",

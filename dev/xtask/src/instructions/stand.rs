@@ -80,8 +80,11 @@ impl Stand {
             ResponseSource::Cache | ResponseSource::Refusal => BackendProtocol::Http,
         };
         let backend = self.backend(protocol, case.response)?;
-        // Requests have a session of the first backend, so that the second one gets none.
-        let other = self.backend(protocol, ResponseHead::Application)?;
+        let other = match case.extras {
+            Extras::Subrequest => self.backend(BackendProtocol::Http, ResponseHead::Bare)?,
+            // Requests have a session of the first backend, so that the second one gets none.
+            _ => self.backend(protocol, ResponseHead::Application)?,
+        };
         let (backend_url, other_url) = (backend.url(), other.url());
         let settings = settings(case, &backend_url, &other_url);
         let target = Target::parse("front.toml", include_str!("front.toml"), &[])?;
@@ -143,6 +146,9 @@ impl Stand {
         command.extend(words.split(' ').map(str::to_owned));
         for field in case.request.fields() {
             command.extend(["-H".to_owned(), field]);
+        }
+        if case.extras == Extras::Password {
+            command.extend(["-A", "ann:secret"].map(str::to_owned));
         }
         command.push(format!("{}/", front.url("http")));
         let mut task = self.space.run(&Job {
@@ -286,7 +292,7 @@ fn check_log(path: &Path, requests: u64) -> anyhow::Result<()> {
 }
 
 /// The settings of the front for a case, given the addresses of both backends.
-fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str, &'a str); 8] {
+fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str, &'a str); 10] {
     let client = match case.client {
         ClientProtocol::Http1 => "http/1.1",
         ClientProtocol::Http2 => "h2",
@@ -298,9 +304,16 @@ fn settings<'a>(case: Case, backend: &'a str, other: &'a str) -> [(&'static str,
     } else {
         "off"
     };
+    let (sign_on, ready_path) = match case.extras {
+        Extras::Subrequest => ("service", "/"),
+        Extras::Password => ("users", "/ready"),
+        _ => ("off", "/"),
+    };
     [
         ("backend", backend),
         ("other", other),
+        ("sign_on", sign_on),
+        ("ready_path", ready_path),
         ("client", client),
         ("access_log", case.extras.log()),
         ("limit", limit),
