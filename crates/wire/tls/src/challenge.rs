@@ -20,9 +20,9 @@ pub(crate) fn certified(pem: &[u8]) -> Option<Arc<CertifiedKey>> {
     let certificates = CertificateDer::pem_slice_iter(pem);
     let chain = certificates.collect::<Result<Vec<_>, _>>().ok()?;
     let key = PrivateKeyDer::from_pem_slice(pem).ok()?;
-    let key = crate::provider().key_provider.load_private_key(key).ok()?;
+    let signing_key = crate::provider().key_provider.load_private_key(key).ok()?;
     let has_leaf = !chain.is_empty();
-    has_leaf.then(|| Arc::new(CertifiedKey::new(chain, key)))
+    has_leaf.then(|| Arc::new(CertifiedKey::new(chain, signing_key)))
 }
 
 /// The protocol that an authority offers, alone, by ALPN (RFC 8737, section 3).

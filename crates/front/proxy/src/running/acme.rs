@@ -365,9 +365,13 @@ async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) ->
     }
     let number = tended.state.failures;
     let replaces = tended.certificate.as_ref().and_then(Identity::renewal_id);
+    let drained = async {
+        drain.begun().await;
+        attempt.store.leave_answers();
+    };
     let result = tokio::select! {
         biased;
-        _ = drain.begun() => None,
+        () = drained => None,
         result = run(attempt, &mut tended.state, replaces) => Some(result),
     };
     let now = unix_seconds(SystemTime::now());

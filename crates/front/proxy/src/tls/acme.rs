@@ -158,10 +158,6 @@ impl IssuanceFigures {
     }
 }
 
-/// The seconds between two requests of administrators for a name. Let's Encrypt allows five failures an hour, of which the
-/// schedule makes three.
-const REQUEST_PAUSE: u64 = 60 * 60;
-
 /// Settings of one name, `a.test`.
 #[cfg(test)]
 pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
@@ -178,6 +174,10 @@ pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
         roots: catamaran_tls::Roots::none(),
     }
 }
+
+/// The seconds between two requests of administrators for a name. Let's Encrypt allows five failures an hour, of which the
+/// schedule makes three.
+const REQUEST_PAUSE: u64 = 60 * 60;
 
 #[cfg(test)]
 mod tests {

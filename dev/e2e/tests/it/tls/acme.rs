@@ -462,3 +462,21 @@ fn a_process_that_is_killed_at_any_step_leaves_its_order_to_the_next() {
         assert!(orders == 1 || step == "account", "{step}: {log}");
     }
 }
+
+#[test]
+fn an_upgrade_while_the_authority_validates_goes_on_with_the_order() {
+    let slow = [("PEBBLE_VA_NOSLEEP", "0"), ("PEBBLE_VA_SLEEPTIME", "4")];
+    let mut site = site("\"a.test\"", &slow);
+    site.front.wait_for_log("step=\"challenge\"").unwrap();
+    site.front.process().signal(Signal::User2).unwrap();
+    site.front
+        .wait_for_log("another process has taken over")
+        .unwrap();
+    site.wait_for("a.test");
+    assert_eq!(
+        orders_and_certificates(&site.pebble),
+        (1, 1),
+        "{}",
+        site.pebble.log()
+    );
+}

@@ -117,10 +117,10 @@ impl HookRun {
         if status.success() {
             return Ok(());
         }
-        let mut said = Vec::new();
+        let mut bytes = Vec::new();
         self.said.rewind()?;
-        (&self.said).take(SAID_MAX).read_to_end(&mut said)?;
-        let said = String::from_utf8_lossy(&said);
+        (&self.said).take(SAID_MAX).read_to_end(&mut bytes)?;
+        let said = String::from_utf8_lossy(&bytes);
         let text = format!(
             "`dns_hook` ended with {status}: {}",
             said.trim().escape_debug()
@@ -154,8 +154,10 @@ const SAID_MAX: u64 = 500;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
     use std::path::Path;
+
+    use catamaran_testkit::Deadline;
 
     use super::*;
 
@@ -222,19 +224,13 @@ mod tests {
         pipe.read_exact(&mut up).unwrap();
         let error = run.has_ended().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let reader = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&fifo)
-            .unwrap();
-        drop((run, pipe, reader));
-        // Nobody has the pipe open: a writer that does not wait is refused.
+        drop((run, pipe));
+        // When nobody has the pipe open, a writer that does not wait is refused.
         let mut options = fs::OpenOptions::new();
-        let flags = rustix::fs::OFlags::NONBLOCK.bits();
-        std::os::unix::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            i32::try_from(flags).unwrap(),
-        );
-        assert!(options.write(true).open(&fifo).is_err());
+        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        options.write(true).custom_flags(flags);
+        let is_alone = || options.open(&fifo).is_err().then_some(());
+        let alone = Deadline::default().poll("the end of all that it has started", is_alone);
+        alone.unwrap();
     }
 }

@@ -21,19 +21,19 @@ use crate::lock::lock;
 
 /// A request: its path, and what was signed.
 #[derive(Clone, Debug)]
-struct Asked {
+struct AcmeRequest {
     path: String,
     payload: Value,
 }
 
 /// An answer: its status, further fields, and its body.
-struct Answer {
+struct AcmeAnswer {
     status: u16,
     fields: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl AcmeAnswer {
     fn json(status: u16, body: &Value) -> Self {
         Self {
             status,
@@ -54,16 +54,16 @@ impl Answer {
 }
 
 /// Answers every request with what `answer` makes of it; `None`: as a good authority does.
-struct Faulty {
+struct FaultyAuthority {
     url: String,
     address: SocketAddr,
     ca: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<AcmeRequest>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Faulty {
-    fn start(answer: impl Fn(&Asked) -> Option<Answer> + Send + 'static) -> Self {
+impl FaultyAuthority {
+    fn start(answer: impl Fn(&AcmeRequest) -> Option<AcmeAnswer> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("https://{address}");
@@ -120,7 +120,7 @@ impl Faulty {
     }
 }
 
-impl Drop for Faulty {
+impl Drop for FaultyAuthority {
     fn drop(&mut self) {
         // A connection without a request ends the thread.
         drop(TcpStream::connect(self.address));
@@ -134,8 +134,8 @@ impl Drop for Faulty {
 fn serve(
     connection: &mut TcpStream,
     profile: &Profile,
-    answer: impl Fn(&Asked) -> Answer,
-) -> Option<Asked> {
+    answer: impl Fn(&AcmeRequest) -> AcmeAnswer,
+) -> Option<AcmeRequest> {
     let mut end = End::new(Connection::server(profile, Protocols::Http1).unwrap());
     let mut bytes = [0; 4096];
     let request = loop {
@@ -149,7 +149,7 @@ fn serve(
             break request;
         }
     };
-    let Answer {
+    let AcmeAnswer {
         status,
         fields,
         body,
@@ -165,26 +165,26 @@ fn serve(
 }
 
 /// The request, if all of it has come.
-fn whole(plain: &[u8]) -> Option<Asked> {
+fn whole(plain: &[u8]) -> Option<AcmeRequest> {
     let text = String::from_utf8_lossy(plain);
     let (head, body) = text.split_once("\r\n\r\n")?;
-    let length = head.to_ascii_lowercase();
-    let length = length.split("content-length: ").nth(1).map_or("0", |it| it);
-    let length: usize = length.split("\r\n").next()?.trim().parse().ok()?;
+    let fields = head.to_ascii_lowercase();
+    let value = fields.split("content-length: ").nth(1).unwrap_or("0");
+    let length: usize = value.split("\r\n").next()?.trim().parse().ok()?;
     if body.len() < length {
         return None;
     }
     let jws: Value = serde_json::from_str(body).unwrap_or_default();
-    let payload = jws["payload"].as_str().unwrap_or_default();
-    let payload = URL_SAFE_NO_PAD.decode(payload).unwrap_or_default();
-    Some(Asked {
+    let encoded = jws["payload"].as_str().unwrap_or_default();
+    let payload = URL_SAFE_NO_PAD.decode(encoded).unwrap_or_default();
+    Some(AcmeRequest {
         path: head.split(' ').nth(1)?.to_owned(),
         payload: serde_json::from_slice(&payload).unwrap_or_default(),
     })
 }
 
 /// An order that is ready at once, and whose certificate is at `/certificate`.
-fn as_it_should(request: &Asked, url: &str) -> Answer {
+fn as_it_should(request: &AcmeRequest, url: &str) -> AcmeAnswer {
     let order = |status: &str| {
         json!({
             "status": status, "authorizations": [format!("{url}/authorization")],
@@ -192,12 +192,12 @@ fn as_it_should(request: &Asked, url: &str) -> Answer {
             "finalize": format!("{url}/finalize"), "certificate": format!("{url}/certificate"),
         })
     };
-    let located = |place: &str, body: &Value| Answer {
+    let located = |place: &str, body: &Value| AcmeAnswer {
         fields: format!("Location: {url}/{place}\r\n"),
-        ..Answer::json(201, body)
+        ..AcmeAnswer::json(201, body)
     };
     match &*request.path {
-        "/directory" => Answer::json(
+        "/directory" => AcmeAnswer::json(
             200,
             &json!({
                 "newNonce": format!("{url}/nonce"), "newAccount": format!("{url}/account"),
@@ -210,9 +210,9 @@ fn as_it_should(request: &Asked, url: &str) -> Answer {
             order["replaces"] = request.payload["replaces"].clone();
             located("order", &order)
         }
-        "/order" => Answer::json(200, &order("valid")),
-        "/finalize" => Answer::json(200, &order("processing")),
-        _ => Answer::json(200, &json!({})),
+        "/order" => AcmeAnswer::json(200, &order("valid")),
+        "/finalize" => AcmeAnswer::json(200, &order("processing")),
+        _ => AcmeAnswer::json(200, &json!({})),
     }
 }
 
@@ -225,9 +225,9 @@ fn an_overloaded_authority_is_left_alone_for_as_long_as_it_says() {
         (500, "Retry-After: 7200\r\n", None),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Faulty::start(move |request| {
+        let authority = FaultyAuthority::start(move |request| {
             let is_order = request.path == "/orders";
-            is_order.then(|| Answer::problem(status, "rateLimited", fields))
+            is_order.then(|| AcmeAnswer::problem(status, "rateLimited", fields))
         });
         let (state, fault) = authority.attempt(folder.path(), None);
         assert_eq!(
@@ -242,9 +242,9 @@ fn an_overloaded_authority_is_left_alone_for_as_long_as_it_says() {
 #[test]
 fn an_order_that_may_replace_nothing_is_made_without_it() {
     let folder = tempfile::tempdir().unwrap();
-    let authority = Faulty::start(|request| {
+    let authority = FaultyAuthority::start(|request| {
         let replaces = request.path == "/orders" && !request.payload["replaces"].is_null();
-        replaces.then(|| Answer::problem(409, "alreadyReplaced", ""))
+        replaces.then(|| AcmeAnswer::problem(409, "alreadyReplaced", ""))
     });
     let replaced = RenewalId {
         authority_key: "a2V5".to_owned(),
@@ -261,10 +261,10 @@ fn an_order_that_may_replace_nothing_is_made_without_it() {
 fn what_an_authority_sends_has_a_limit() {
     for path in ["/directory", "/account", "/orders", "/certificate"] {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Faulty::start(move |request| {
-            (request.path == path).then(|| Answer {
+        let authority = FaultyAuthority::start(move |request| {
+            (request.path == path).then(|| AcmeAnswer {
                 body: vec![b' '; 1 << 20],
-                ..Answer::json(200, &Value::Null)
+                ..AcmeAnswer::json(200, &Value::Null)
             })
         });
         let (_, fault) = authority.attempt(folder.path(), None);
@@ -286,10 +286,10 @@ fn a_foreign_certificate_is_not_taken_and_the_old_one_stays() {
         ("no certificate".to_owned(), "there is no CERTIFICATE block"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let authority = Faulty::start(move |request| {
-            (request.path == "/certificate").then(|| Answer {
+        let authority = FaultyAuthority::start(move |request| {
+            (request.path == "/certificate").then(|| AcmeAnswer {
                 body: chain.clone().into_bytes(),
-                ..Answer::json(200, &Value::Null)
+                ..AcmeAnswer::json(200, &Value::Null)
             })
         });
         let mut config = test_config(folder.path());

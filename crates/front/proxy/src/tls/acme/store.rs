@@ -24,7 +24,9 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use catamaran_tls::{Identity, PemFile};
 use rustix::fs::{FlockOperation, flock};
@@ -42,6 +44,8 @@ pub(crate) struct Store {
     pending: PathBuf,
     /// The directory of the authority, in `state_dir`.
     authority: PathBuf,
+    /// Whether pending answers stay when their guards are dropped.
+    leaves_answers: Arc<AtomicBool>,
 }
 
 /// Why a stored certificate is not served.
@@ -67,6 +71,7 @@ impl Store {
             state_dir: config.state_dir.clone(),
             pending: config.pending(),
             authority: config.state_dir.join(folder_of(&config.directory)),
+            leaves_answers: Arc::default(),
         }
     }
 
@@ -95,9 +100,38 @@ impl Store {
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.state_dir.join("lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(StoreLock { _file: file })),
+            Ok(()) => {
+                self.remove_old_answers()?;
+                Ok(Some(StoreLock { _file: file }))
+            }
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes what processes that are gone have left in `pending`, once no attempt of theirs can need it.
+    fn remove_old_answers(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.pending)? {
+            let entry = entry?;
+            // The clock may have been set back.
+            let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
+            if age > ANSWER_AGE_MAX {
+                remove_if_there(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has pending answers stay from now on: the process that orders next goes on with the order, and the authority may
+    /// ask meanwhile.
+    pub(crate) fn leave_answers(&self) {
+        self.leaves_answers.store(true, Ordering::Relaxed);
+    }
+
+    fn pending(&self, path: PathBuf) -> PendingChallenge {
+        PendingChallenge {
+            path,
+            stays: Arc::clone(&self.leaves_answers),
         }
     }
 
@@ -211,7 +245,7 @@ impl Store {
         }
         let path = self.pending.join(token);
         write(&path, answer.as_bytes())?;
-        Ok(PendingChallenge { path })
+        Ok(self.pending(path))
     }
 
     /// Lets the front answer a challenge tls-alpn-01 for a name until the guard is dropped.
@@ -222,7 +256,7 @@ impl Store {
     ) -> io::Result<PendingChallenge> {
         let path = challenges::certificate_file(&self.pending, name);
         write(&path, pem.as_bytes())?;
-        Ok(PendingChallenge { path })
+        Ok(self.pending(path))
     }
 
     fn of_name(&self, name: &str) -> PathBuf {
@@ -231,14 +265,18 @@ impl Store {
     }
 }
 
-/// An answer to a challenge, which is removed when this is dropped.
+/// An answer to a challenge, which is removed when this is dropped, unless answers are left.
 #[derive(Debug)]
 pub(crate) struct PendingChallenge {
     path: PathBuf,
+    stays: Arc<AtomicBool>,
 }
 
 impl Drop for PendingChallenge {
     fn drop(&mut self) {
+        if self.stays.load(Ordering::Relaxed) {
+            return;
+        }
         // What stays is an answer to a question that nobody asks again.
         fs::remove_file(&self.path).ok();
     }
@@ -375,6 +413,9 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 
 /// The most characters of a host in the name of a folder, which has at most 255 (`NAME_MAX`).
 const HOST_CHARS_MAX: usize = 200;
+
+/// How old an answer is that nobody asks for: an attempt takes five minutes at most.
+const ANSWER_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The file with the key of the order under way, in the folder of its name.
 const NEXT_KEY: &str = "next.pem";
@@ -570,6 +611,22 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "aB0-_.thumb");
         drop(pending);
         assert!(!file.exists());
+        // The process that orders next removes what is left, once it is old.
+        let pending = store.answer("left", "left.thumb").unwrap();
+        store.leave_answers();
+        drop(pending);
+        let left = folder.path().join("pending/left");
+        drop(store.lock().unwrap());
+        assert!(left.exists());
+        let times = fs::FileTimes::new().set_modified(SystemTime::now() - ANSWER_AGE_MAX * 2);
+        File::options()
+            .write(true)
+            .open(&left)
+            .unwrap()
+            .set_times(times)
+            .unwrap();
+        drop(store.lock().unwrap());
+        assert!(!left.exists());
         for token in ["", "../x", "a/b", "a.b"] {
             assert!(store.answer(token, "x").is_err(), "{token}");
         }
