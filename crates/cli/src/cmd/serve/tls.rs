@@ -171,6 +171,7 @@ impl TlsArgs {
             state_dir: state_dir()?,
             challenges,
             dns_hook: Vec::new(),
+            preflight: true,
             key_type: IssuedKeyType::P256,
             profile: None,
             external_account: None,
@@ -187,8 +188,8 @@ fn state_dir() -> Result<PathBuf, Failure> {
         let first = env::split_paths(&directories).next().unwrap_or_default();
         return Ok(first.join("acme"));
     }
-    let home = env::var_os("HOME").filter(|it| !it.is_empty());
-    let home = home.ok_or_else(|| {
+    let of_user = env::var_os("HOME").filter(|it| !it.is_empty());
+    let home = of_user.ok_or_else(|| {
         let message = "neither STATE_DIRECTORY nor HOME says where certificates are kept; set one";
         Failure::Usage(message.to_owned())
     })?;

@@ -26,6 +26,8 @@ pub struct AcmeConfig {
     /// The program that puts records into the DNS, with its first arguments; empty: there is none. `present` or `cleanup`,
     /// the record's name and its value follow.
     pub dns_hook: Vec<String>,
+    /// Whether the front, before an order by http-01, looks whether the name leads to it.
+    pub preflight: bool,
     /// The type of new keys.
     pub key_type: IssuedKeyType,
     /// The authority's profile of certificates; `None`: its default.

@@ -10,6 +10,7 @@ mod client;
 mod dns_hook;
 #[cfg(test)]
 mod faulty_authority;
+mod preflight;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -168,6 +169,7 @@ pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
         state_dir: state_dir.to_owned(),
         challenges: vec![crate::config::AcmeChallenge::Http01],
         dns_hook: Vec::new(),
+        preflight: false,
         key_type: crate::config::IssuedKeyType::P256,
         profile: None,
         external_account: None,

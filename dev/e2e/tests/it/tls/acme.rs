@@ -65,7 +65,7 @@ fn without_listeners(pebble: &Pebble, state: &Path, names: &str, backend: &str) 
     format!(
         "[[route]]\nupstream = \"app\"\nallow = [\"127.0.0.1\"]\n\
          [[upstream.app.backend]]\nurl = \"{backend}\"\n\
-         [tls.www.acme]\nnames = {names}\nterms_agreed = true\n\
+         [tls.www.acme]\nnames = {names}\nterms_agreed = true\npreflight = false\n\
          directory = \"{}\"\nca_file = \"{}\"\nstate_dir = \"{}\"\n\
          [admin]\naddress = \"127.0.0.1:0\"\n",
         pebble.directory_url(),
@@ -479,4 +479,24 @@ fn an_upgrade_while_the_authority_validates_goes_on_with_the_order() {
         "{}",
         site.pebble.log()
     );
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_ordered_at_each_third_attempt() {
+    let site = site_with(&[], |pebble, state, url| {
+        let keys = "preflight = true\nchallenge = \"http-01\"";
+        config(pebble, state, "\"a.test\"", url).replace("preflight = false", keys)
+    });
+    let line = site.front.wait_for_log("step=\"preflight\"").unwrap();
+    assert!(line.contains("a.test cannot be looked up"), "{line}");
+    assert_eq!(orders_and_certificates(&site.pebble), (0, 0));
+    let state_file = site.folder().join("a.test/state.json");
+    let next = site.restarted_after(|| {
+        let text = fs::read(&state_file).unwrap();
+        let mut state: Value = serde_json::from_slice(&text).unwrap();
+        state["failures"] = 2.into();
+        state["next_attempt"] = 0.into();
+        fs::write(&state_file, state.to_string()).unwrap();
+    });
+    next.wait_for("a.test");
 }

@@ -82,6 +82,7 @@ pub(crate) fn read(
             state_dir: PathBuf::from(STATE_DIR),
             challenges: Vec::new(),
             dns_hook: Vec::new(),
+            preflight: true,
             key_type: IssuedKeyType::P256,
             profile: None,
             external_account: None,
@@ -410,6 +411,19 @@ static KEYS: &[Key<RawAcme>] = &[
         extremes: "After 120 seconds it is killed, with what it has started, and the attempt has failed. What it prints \
                    is logged if it fails.",
         elsewhere: "httpd `MDChallengeDns01`; certbot `--manual-auth-hook`; acme.sh `--dns`; lego `--dns exec`",
+    },
+    Key {
+        name: "preflight",
+        group: ALL,
+        value: fill!(Switch, RawAcme.acme.preflight),
+        preset: Preset::Value("true"),
+        sample: "false",
+        effect: "Whether the front, before an order by http-01, fetches an answer of its own over port 80 of each address \
+                 of the name. If another server answers, or none, the attempt has failed and the log says what \
+                 answered; the authority is not asked.",
+        extremes: "Each third attempt goes on all the same, because a front behind address translation may not reach \
+                   itself by its name. There `false` saves ten minutes.",
+        elsewhere: "cert-manager's self check; acme.sh and nginx have none",
     },
     Key {
         name: "key_type",

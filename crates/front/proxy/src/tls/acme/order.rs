@@ -17,6 +17,7 @@ use rcgen::{CertificateParams, DistinguishedName, KeyPair, RsaKeySize};
 use super::challenges;
 use super::client::AuthorityClient;
 use super::dns_hook::PresentedRecord;
+use super::preflight;
 use super::schedule::{NameState, RenewalWindow};
 use super::store::{self, PendingChallenge, Store};
 use crate::config::{AcmeChallenge, AcmeConfig, IssuedKeyType};
@@ -80,6 +81,7 @@ impl<'a> Attempt<'a> {
         replaces: Option<RenewalId>,
     ) -> Result<Identity, AttemptFault> {
         let account = self.account().await?;
+        self.preflight(state).await?;
         let mut order = self.order(&account, state, replaces).await?;
         let authorizations = order.state().authorizations.len();
         if authorizations != 1 {
@@ -131,8 +133,8 @@ impl<'a> Attempt<'a> {
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
-        let external = self.config.external_account.as_ref();
-        let external = external.map(|it| ExternalAccountKey::new(it.key_id.clone(), it.hmac_key()));
+        let bound_to = self.config.external_account.as_ref();
+        let external = bound_to.map(|it| ExternalAccountKey::new(it.key_id.clone(), it.hmac_key()));
         let directory = self.config.directory.clone();
         let made = builder.create(&new, directory, external.as_ref()).await;
         let (account, credentials) = made.map_err(|error| self.fault(STEP, error))?;
@@ -141,6 +143,25 @@ impl<'a> Attempt<'a> {
         kept.map_err(|error| self.own(STEP, &error))?;
         self.say(STEP);
         Ok(account)
+    }
+
+    /// Looks whether the name leads to this front, unless an order is under way. Each third attempt goes on all the same: a
+    /// front behind address translation may not reach itself by its name.
+    async fn preflight(&self, state: &NameState) -> Result<(), AttemptFault> {
+        const STEP: &str = "preflight";
+        let is_by_file = self.challenge(state) == Some(AcmeChallenge::Http01);
+        if !self.config.preflight || !is_by_file || state.order.is_some() {
+            return Ok(());
+        }
+        let Err(error) = preflight::look(self.store, self.name).await else {
+            return Ok(());
+        };
+        if state.failures.is_multiple_of(3) {
+            let (profile, name, step) = (self.profile, self.name, STEP);
+            tracing::warn!(profile, name, step, detail = %error, "acme; a certificate is ordered all the same");
+            return Ok(());
+        }
+        Err(self.own(STEP, &error))
     }
 
     /// The order that is under way, if it can still lead to a certificate; else a new one. Its URL is stored.
@@ -420,6 +441,11 @@ impl AttemptFault {
 
     /// What the operator may look at, after an attempt by this challenge; `None`: the fault says all.
     pub(crate) fn hint(&self, challenge: Option<AcmeChallenge>) -> Option<&'static str> {
+        if self.step == "preflight" {
+            return Some(
+                "port 80 of each address of the name must lead to this front; each third attempt goes on all the same",
+            );
+        }
         Some(match kind(self.problem.as_deref()) {
             "caa" => "the CAA records of the name forbid this authority: dig NAME CAA",
             "connection" if challenge == Some(AcmeChallenge::TlsAlpn01) => {
