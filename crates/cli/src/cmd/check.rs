@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use catamaran_config::{LoadError, LoadedFile, Report, Severity, load_text};
 use catamaran_proxy::config::Config;
+use catamaran_proxy::tls::{OnlineFinding, look_online};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -29,6 +30,11 @@ pub(crate) struct CheckArgs {
     /// The configuration file, as `serve` is told
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+
+    /// Ask the network, too: whether the authorities of ACME answer, and which addresses their names have. Nothing
+    /// is ordered
+    #[arg(long, conflicts_with = "json")]
+    online: bool,
 
     /// Print one JSON object on standard output instead
     #[arg(long)]
@@ -67,7 +73,35 @@ pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
         io::stdout(),
         "{name}: {verdict}{serves} ({listeners}, {upstreams}, {routes})"
     )?;
-    Ok(())
+    if args.online {
+        say_online(&config)
+    } else {
+        Ok(())
+    }
+}
+
+/// Prints what the network says of certificates by ACME.
+fn say_online(config: &Config) -> Result<(), Failure> {
+    let mut is_good = true;
+    for acme in config
+        .tls
+        .iter()
+        .filter_map(|profile| profile.acme.as_ref())
+    {
+        for OnlineFinding { subject, outcome } in look_online(acme) {
+            let (verb, text) = match &outcome {
+                Ok(text) => ("online", text),
+                Err(text) => ("FAULT", text),
+            };
+            is_good &= outcome.is_ok();
+            writeln!(io::stdout(), "{verb}: {subject}: {}", text.escape_debug())?;
+        }
+    }
+    if is_good {
+        Ok(())
+    } else {
+        Err(Failure::Said(String::new()))
+    }
 }
 
 /// The numbers of listeners, upstreams and routes.

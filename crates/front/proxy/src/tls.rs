@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use acme::challenges::PendingCertificates;
+pub use acme::online::{OnlineFinding, look_online};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_tls::{
     BuiltProfile, CertificateFacts, CertificateFiles, ClientCertificate, KeyLog, PemFile, Profile,

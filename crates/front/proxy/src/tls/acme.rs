@@ -2,6 +2,7 @@
 //! attempt to get one. The thread that makes the attempts is `running`'s.
 
 pub(crate) mod challenges;
+pub(crate) mod online;
 pub(crate) mod order;
 pub(crate) mod schedule;
 pub(crate) mod store;

@@ -500,3 +500,29 @@ fn a_name_that_leads_elsewhere_is_ordered_at_each_third_attempt() {
     });
     next.wait_for("a.test");
 }
+
+#[test]
+fn a_check_online_tells_of_the_authority_and_of_names() {
+    let pebble = Pebble::start(&[]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("catamaran.toml");
+    fs::write(
+        &file,
+        config(&pebble, folder.path(), "\"a.test\"", "http://127.0.0.1:1"),
+    )
+    .unwrap();
+    let mut command = Command::new(binary().unwrap());
+    let output = command
+        .args(["check", "--online"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let directory = format!("online: {}: a directory of ACME", pebble.directory_url());
+    assert!(
+        said.contains(&directory) && said.contains("FAULT: a.test: "),
+        "{said}"
+    );
+    assert!(pebble.log().contains("GET /dir") && !pebble.log().contains("sign-me-up"));
+}

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use catamaran_http_client::{BlockingClient, ClientRequest, Fields, ServerAddress};
 use catamaran_tls::{Roots, Trust, TrustSettings};
-use http::header::RETRY_AFTER;
+use http::header::{RETRY_AFTER, USER_AGENT};
 use http::request::Parts;
 use http::{Response, StatusCode, response};
 use http_body_util::BodyExt as _;
@@ -57,6 +57,21 @@ impl AuthorityClient {
             deadline,
             answers: Mutex::default(),
         }))
+    }
+
+    /// The body of what a URL has for everybody.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    pub(super) fn get(&self, url: &str) -> io::Result<Bytes> {
+        // Authorities want one (RFC 8555, section 6.1).
+        let builder = http::Request::get(url).header(USER_AGENT, "catamaran");
+        let request = builder.body(()).map_err(io::Error::other)?;
+        let (answer, body) = self.0.ask(&request.into_parts().0, &[])?;
+        if answer.status != StatusCode::OK {
+            return Err(io::Error::other(format!("it answered {}", answer.status)));
+        }
+        Ok(body)
     }
 
     /// The status of the answer to the last request; `None`: there was none.

@@ -13,6 +13,7 @@ use catamaran_testkit::tls::{self, Authority, End, Pair};
 use catamaran_tls::{Connection, Profile, Protocols, RenewalId, Roots};
 use serde_json::{Value, json};
 
+use super::online::look_online;
 use super::order::{Attempt, AttemptFault};
 use super::schedule::NameState;
 use super::store::Store;
@@ -308,4 +309,33 @@ fn a_foreign_certificate_is_not_taken_and_the_old_one_stays() {
         assert!(fault.detail.contains(expected), "{fault:?}");
         assert_eq!((served(), state.order), (before, None));
     }
+}
+
+#[test]
+fn an_authority_is_known_by_its_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |path: &str, status: u16| {
+        let authority = FaultyAuthority::start(move |_| {
+            (status != 200).then(|| AcmeAnswer::json(status, &Value::Null))
+        });
+        let mut config = test_config(folder.path());
+        config.names = vec!["localhost".to_owned(), "no.such.name.invalid".to_owned()];
+        config.names.push("*.wild.test".to_owned());
+        config.directory = format!("{}/{path}", authority.url);
+        config.roots = Roots::from_pem(authority.ca.as_bytes()).unwrap();
+        let findings = look_online(&config);
+        assert_eq!(findings.len(), 3, "{findings:?}");
+        assert!(
+            findings[1].outcome.is_ok() && findings[2].outcome.is_err(),
+            "{findings:?}"
+        );
+        findings[0].outcome.clone()
+    };
+    assert_eq!(said("directory", 200), Ok("a directory of ACME".to_owned()));
+    let none = Err("what answers is no directory of ACME".to_owned());
+    assert_eq!(said("elsewhere", 200), none);
+    assert_eq!(
+        said("directory", 404),
+        Err("it answered 404 Not Found".to_owned())
+    );
 }
