@@ -37,5 +37,5 @@ pub use memcached::Memcached;
 pub use nginx::Nginx;
 pub use outcome::{bench, outcome};
 pub use payara::Payara;
-pub use pebble::Pebble;
+pub use pebble::{Pebble, PebbleSettings};
 pub use tomcat::{Connector, Tomcat};

@@ -5,6 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
 use catamaran_testkit::tls::Authority;
@@ -26,6 +27,24 @@ pub struct Pebble {
     dns_management: SocketAddr,
 }
 
+/// What a Pebble does otherwise than others.
+#[derive(Debug)]
+pub struct PebbleSettings {
+    /// Whether each account must be bound to that of [`Pebble::EAB_KEY_ID`].
+    pub binds_accounts: bool,
+    /// How long its certificates are valid.
+    pub lifetime: Duration,
+}
+
+impl Default for PebbleSettings {
+    fn default() -> Self {
+        Self {
+            binds_accounts: false,
+            lifetime: Duration::from_secs(90 * 24 * 60 * 60),
+        }
+    }
+}
+
 impl Pebble {
     /// A name for which it issues no certificate.
     pub const BLOCKED: &'static str = "blocked.test";
@@ -42,14 +61,17 @@ impl Pebble {
     /// # Errors
     /// Pebble is not installed (`cargo xtask needs` does it) or did not start; the message has its log.
     pub fn start(environment: &[(&str, &str)]) -> anyhow::Result<Self> {
-        Self::start_with(environment, false)
+        Self::start_with(environment, &PebbleSettings::default())
     }
 
-    /// As [`Pebble::start`]; if it `binds`, each account must be bound to that of [`Pebble::EAB_KEY_ID`].
+    /// As [`Pebble::start`], with other settings.
     ///
     /// # Errors
     /// As there.
-    pub fn start_with(environment: &[(&str, &str)], binds: bool) -> anyhow::Result<Self> {
+    pub fn start_with(
+        environment: &[(&str, &str)],
+        settings: &PebbleSettings,
+    ) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let at = |file: &str| directory.path().join(file);
         let (listen, management) = (address::unused()?, address::unused()?);
@@ -68,11 +90,11 @@ impl Pebble {
             "httpPort": challenges.port(),
             "tlsPort": tls_challenges.port(),
             "ocspResponderURL": "",
-            "externalAccountBindingRequired": binds,
+            "externalAccountBindingRequired": settings.binds_accounts,
             "externalAccountMACKeys": {(Self::EAB_KEY_ID): Self::EAB_HMAC_KEY},
             "domainBlocklist": [Self::BLOCKED],
             "retryAfter": {"authz": 1, "order": 1},
-            "profiles": {"default": {"description": "90 days", "validityPeriod": 7_776_000}},
+            "profiles": {"default": {"description": "", "validityPeriod": settings.lifetime.as_secs()}},
         }});
         fs::write(at("pebble.json"), config.to_string())?;
         let mut dns_command = Command::new(go_program("pebble-challtestsrv")?);

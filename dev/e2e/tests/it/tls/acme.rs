@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use catamaran_e2e::{Front, Pebble, binary, curl};
+use catamaran_e2e::{Front, Pebble, PebbleSettings, binary, curl};
 use catamaran_testkit::{Deadline, HttpClient, Process, Signal};
 use serde_json::Value;
 
@@ -379,8 +379,12 @@ fn an_administrator_gets_a_new_certificate_once_an_hour() {
 
 #[test]
 fn an_account_is_bound_to_one_that_the_authority_knows() {
+    let settings = PebbleSettings {
+        binds_accounts: true,
+        ..PebbleSettings::default()
+    };
     let site = site_of(
-        Pebble::start_with(&[], true).unwrap(),
+        Pebble::start_with(&[], &settings).unwrap(),
         |pebble, state, url| {
             let file = state.join("eab.key");
             fs::write(&file, Pebble::EAB_HMAC_KEY).unwrap();
