@@ -100,6 +100,24 @@ const PLANTED: &[Planted] = &[
         request: "GET /admin\nHost: a.org",
     },
     Planted {
+        kind: Kind::Nginx,
+        door: Door::Refused,
+        source: "server { listen {a}; location / { proxy_pass http://{one}; auth_basic x; \
+                 auth_basic_user_file {place}/htpasswd; } }\n",
+        imported: OPEN,
+        request: "GET /admin\nHost: a.org\nAuthorization: Basic dXNlcjp3cm9uZw==",
+    },
+    // The front compares the password of `other`, who is a user of the file.
+    Planted {
+        kind: Kind::Httpd,
+        door: Door::Refused,
+        source: "Listen {a}\nProxyPass / http://{one}/\n<Location />\nAuthType Basic\nAuthName x\n\
+                 AuthUserFile {place}/htpasswd\nRequire user user\n</Location>\n",
+        imported: "Listen {a}\nProxyPass / http://{one}/\n<Location />\nAuthType Basic\nAuthName x\n\
+                 AuthUserFile {place}/htpasswd\nRequire valid-user\n</Location>\n",
+        request: "GET /admin\nHost: a.org\nAuthorization: Basic b3RoZXI6cGFzc3dvcmQ=",
+    },
+    Planted {
         kind: Kind::Httpd,
         door: Door::Field,
         source: "Listen {a}\nProxyPass / http://{one}/\nRequestHeader set X-Role guest\n",
