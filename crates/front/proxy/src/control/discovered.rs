@@ -74,6 +74,8 @@ pub(crate) struct AnswerCounts {
 pub(crate) struct Progress {
     /// Whether members changed, so that a new site must be made.
     pub(crate) changed: bool,
+    /// How many members there are now.
+    pub(crate) members: usize,
     pub(crate) deadlines: Deadlines,
 }
 
@@ -414,6 +416,7 @@ impl KnownMembers {
         Progress {
             // Not every difference is reported.
             changed: before.iter().ne(members.iter()),
+            members: members.len(),
             deadlines: members.deadlines(),
         }
     }

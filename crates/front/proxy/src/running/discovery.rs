@@ -1,7 +1,7 @@
 //! The thread that discovers members of upstreams; it exists once an upstream has a source of members.
 //!
 //! Each source is a task of the thread's event loop. The thread merges the answers and builds a new site from
-//! them, one for all changes within [`GATHER`]. Workers have no part in it.
+//! them, one for all changes within a short time ([`gather`]). Workers have no part in it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -206,7 +206,7 @@ impl Discoverer {
         }
     }
 
-    /// Merges an answer of a source. Its first answer becomes part of a site at once, later changes within [`GATHER`].
+    /// Merges an answer of a source. Its first answer becomes part of a site at once, later changes after [`gather`].
     fn take(&mut self, upstream: &str, answer: &Answer) {
         let Some(task) = self.tasks.get_mut(upstream) else {
             return;
@@ -223,8 +223,9 @@ impl Discoverer {
             task.is_answered = true;
             self.publish();
             self.shared.control.discovered.note_answered(upstream);
-        } else if progress.changed && self.publish.is_none() {
-            self.publish = Some(Instant::now() + GATHER);
+        } else if progress.changed {
+            let due = Instant::now() + gather(progress.members);
+            self.publish = Some(self.publish.map_or(due, |planned| planned.min(due)));
         }
         self.settle();
     }
@@ -273,8 +274,28 @@ impl Discoverer {
     }
 }
 
-/// How long changes are gathered before they become one site.
+/// How long changes are gathered before they become one site, for an upstream with so many members.
+fn gather(members: usize) -> Duration {
+    if members > MANY { GATHER_MANY } else { GATHER }
+}
+
+/// How long changes are gathered usually.
 const GATHER: Duration = Duration::from_millis(200);
+
+/// How long those of an upstream with more than [`MANY`] members are gathered: a new site takes long then.
+const GATHER_MANY: Duration = Duration::from_secs(1);
+const MANY: usize = 1000;
 
 /// The most answers that may wait to be merged.
 const ANSWERS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_many_members_are_gathered_for_longer() {
+        let millis = [0, 1000, 1001, 10_000].map(|members| gather(members).as_millis());
+        assert_eq!(millis, [200, 200, 1000, 1000]);
+    }
+}
