@@ -63,6 +63,7 @@ pub(crate) fn check(file: &File, sees_files: bool, report: &mut Report) {
     // A fault may be the cause of what these checks would find, so they need a file without faults.
     if report.faults() == 0 {
         warn_unused_upstreams(file, report);
+        warn_of_unused_kubernetes(file, report);
         splits::warn_of_shared_routes(file, report);
         listeners::check_ways_around(file, report);
         listeners::check_wider_routes(file, report);
@@ -120,6 +121,22 @@ fn nodes(file: &File, report: &mut Report) {
     if let Some(second) = users.get(1) {
         let message = "another upstream has the nodes of [mcmp]";
         report.push(Finding::fault(message, second.place.clone()).hint("keep one of them"));
+    }
+}
+
+/// Warns of `[kubernetes]` if no upstream has members from there.
+fn warn_of_unused_kubernetes(file: &File, report: &mut Report) {
+    let Some(place) = &file.kubernetes else {
+        return;
+    };
+    let mut members = file.upstreams.iter().filter_map(|it| it.members.as_ref());
+    let is_used =
+        members.any(|members| matches!(members.value.source, MemberSource::Kubernetes(_)));
+    if !is_used {
+        let message =
+            "no upstream has members with from = \"kubernetes\", so nobody asks the API server";
+        let hint = "write from = \"kubernetes\" in [upstream.NAME.members], or remove it";
+        report.push(Finding::warning(message, place.clone()).hint(hint));
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod backend_tls;
 mod backend_upgrade;
 pub(crate) mod cache;
 pub(crate) mod error_pages;
+pub(crate) mod kubernetes;
 pub(crate) mod limit;
 pub(crate) mod listen;
 pub(crate) mod log;
@@ -68,6 +69,8 @@ pub(crate) struct File {
     pub(crate) trace: Option<TraceConfig>,
     pub(crate) admin: Option<admin::Admin>,
     pub(crate) mcmp: Option<mcmp::Mcmp>,
+    /// The place of `[kubernetes]`; `None`: there is none.
+    pub(crate) kubernetes: Option<Range<usize>>,
 }
 
 impl File {
@@ -169,17 +172,22 @@ pub(crate) fn read(
         pages: pages.as_ref(),
         response_headers: &response_headers,
     };
-    // Read before upstreams, which need it for the nodes that are their members.
+    // Read before upstreams, whose members come from there.
     let mcmp = root
         .get("mcmp")
         .and_then(|value| mcmp::read(value, surroundings, report));
+    let kubernetes = kubernetes::read(root.get("kubernetes"), surroundings, report);
+    let sources = upstream::Sources {
+        mcmp: mcmp.as_ref(),
+        kubernetes: &kubernetes,
+    };
     for (name, value) in root {
         match name.get_ref().as_ref() {
             "server" => server::read(value, &mut file.server, report),
             "listen" => file.listeners = listen::read(value, surroundings, report),
             "tls" => file.tls = tls::read(value, surroundings, report),
             "upstream" => {
-                file.upstreams = upstream::read(value, surroundings, mcmp.as_ref(), report);
+                file.upstreams = upstream::read(value, surroundings, sources, report);
             }
             "cache" => file.caches = cache::read(value, report),
             "auth" => file.auths = auth::read(value, surroundings, report),
@@ -189,7 +197,7 @@ pub(crate) fn read(
             "log" => log::read(value, surroundings, &mut file.log, report),
             "trace" => file.trace = trace::read(value, surroundings, report),
             // Read already.
-            "mcmp" | "error_pages" | include::NAME => {}
+            "mcmp" | "kubernetes" | "error_pages" | include::NAME => {}
             other => report.push(unknown(other, name, value)),
         }
     }
@@ -199,6 +207,7 @@ pub(crate) fn read(
     let has_all_listeners = listen.is_none_or(|tables| tables.len() == file.listeners.len());
     route::listeners::resolve(&mut file.routes, &file.listeners, has_all_listeners, report);
     file.error_pages = pages.map(|pages| pages.before(None));
+    file.kubernetes = kubernetes.place;
     file.mcmp = mcmp;
     report_missing_tables(root, &file, report);
     file
@@ -235,6 +244,7 @@ fn unknown(
         "tls",
         "upstream",
         "mcmp",
+        "kubernetes",
         "cache",
         "limit",
         "auth",
@@ -359,6 +369,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &probe::SECTION,
     &members::SECTION,
     &mcmp::SECTION,
+    &kubernetes::SECTION,
     &admin::SECTION,
     &log::SECTION,
     &trace::SECTION,

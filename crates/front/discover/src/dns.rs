@@ -20,6 +20,7 @@ use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
+use crate::back_off::{back_off, spread};
 use crate::member::{FoundMember, Place, Speech};
 use crate::merge::Answer;
 
@@ -336,25 +337,11 @@ fn trimmed(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// Varies a pause by up to a tenth, so that fronts that were started together do not ask together. `random` is
-/// from 0 to 1.
-fn spread(pause: Duration, random: f64) -> Duration {
-    pause.mul_f64(0.9 + 0.2 * random)
-}
-
-/// How long to wait after this number of failures in a row.
-fn back_off(failures: u32) -> Duration {
-    // The first pause is `PAUSE_MIN`; each further failure doubles it, five times at most.
-    let factor = 1_u32 << failures.saturating_sub(1).min(5);
-    (PAUSE_MIN * factor).min(BACK_OFF_MAX)
-}
-
 /// The file that names this machine's resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
-const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
 /// How long to wait for one server's answer.
 const ASK_MAX: Duration = Duration::from_secs(2);
@@ -416,15 +403,5 @@ mod tests {
         ] {
             assert_eq!(scaled(weight, heaviest), expected, "{weight} of {heaviest}");
         }
-    }
-
-    #[test]
-    fn pauses_are_spread_and_grow_after_failures() {
-        let seconds = Duration::from_secs;
-        assert_eq!(spread(seconds(100), 0.0), seconds(90));
-        assert_eq!(spread(seconds(100), 1.0), seconds(110));
-        let pauses: Vec<u64> = (1..8).map(|it| back_off(it).as_secs()).collect();
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
-        assert_eq!(back_off(u32::MAX), seconds(30));
     }
 }

@@ -5,16 +5,23 @@
 //! no longer named, which addresses are refused. It is pure: the time is an argument. What a member means to an
 //! upstream, and how requests reach it, is decided in the front.
 
+pub(crate) mod api;
+mod back_off;
 pub mod dns;
 pub mod file;
+pub mod kubernetes;
 pub mod mcmp;
 pub mod member;
 pub mod merge;
 
 use std::sync::Arc;
 
+pub use api::error::ApiErrorKind;
+pub use api::{ApiConfig, ApiUrl};
 pub use dns::{DnsKind, DnsSource};
 pub use file::FileSource;
+pub use kubernetes::facts::WatchFacts;
+pub use kubernetes::{KubernetesSource, ServicePort};
 pub use mcmp::advert::AdvertConfig;
 pub use mcmp::nodes::record::NodeRecord;
 pub use mcmp::table::NodeTable;
@@ -35,6 +42,8 @@ pub enum MemberSource {
     Dns(DnsSource),
     /// Nodes that announce themselves by MCMP.
     Mcmp(McmpSource),
+    /// A Service of Kubernetes, whose pods are the members.
+    Kubernetes(KubernetesSource),
 }
 
 impl MemberSource {
@@ -48,6 +57,7 @@ impl MemberSource {
                 DnsKind::Services => "srv",
             },
             Self::Mcmp(_) => "mcmp",
+            Self::Kubernetes(_) => "kubernetes",
         }
     }
 
@@ -66,6 +76,9 @@ impl MemberSource {
             Self::File(file) => format!("file {}", file.path.display()),
             Self::Dns(dns) => format!("{} {} {:?}", self.token(), dns.name, dns.kind),
             Self::Mcmp(_) => "mcmp".to_owned(),
+            Self::Kubernetes(KubernetesSource {
+                namespace, service, ..
+            }) => format!("kubernetes {namespace}/{service}"),
         }
     }
 
@@ -74,6 +87,7 @@ impl MemberSource {
         match self {
             Self::File(file) => file.ask(),
             Self::Dns(dns) => dns.ask().await,
+            Self::Kubernetes(service) => service.ask().await,
             Self::Mcmp(_) => {
                 Answer::Failed("nodes announce themselves to a front that serves".to_owned())
             }
@@ -82,17 +96,19 @@ impl MemberSource {
 
     /// Asks the source again and again and sends each answer, the first at once. `ask_again` makes it ask at once;
     /// it is for doubts about the last answer, so an answer follows even if nothing has changed. Ends when the
-    /// receiver is dropped. `hooks` are for [`Self::Mcmp`] alone.
+    /// receiver is dropped. `hooks` are for [`Self::Mcmp`] alone, and `facts` for [`Self::Kubernetes`].
     pub async fn run(
         self,
         answers: mpsc::Sender<Answer>,
         ask_again: Arc<Notify>,
         hooks: Arc<McmpHooks>,
+        facts: Arc<WatchFacts>,
     ) {
         match self {
             Self::File(file) => file.run(answers, ask_again).await,
             Self::Dns(dns) => dns.run(answers, ask_again).await,
             Self::Mcmp(mcmp) => mcmp.run(answers, ask_again, hooks).await,
+            Self::Kubernetes(service) => service.run(answers, ask_again, facts).await,
         }
     }
 }

@@ -45,8 +45,8 @@ pub use cache::{CacheConfig, FreshnessRules, QueryRule, SetCookie};
 pub use catamaran_balance::Policy;
 pub use catamaran_coding::Coding;
 pub use catamaran_discover::{
-    AdvertConfig, DnsKind, DnsSource, FileSource, FoundMember, FoundState, McmpSource,
-    MemberSource, Place as MemberPlace, Speech,
+    AdvertConfig, ApiConfig, ApiUrl, DnsKind, DnsSource, FileSource, FoundMember, FoundState,
+    KubernetesSource, McmpSource, MemberSource, Place as MemberPlace, ServicePort, Speech,
 };
 pub use catamaran_files::{EtagRule, FilesConfig, Links};
 pub use catamaran_http1::Limits;

@@ -117,7 +117,7 @@ const ARROWS: &[Row] = &[
     Row { folder: "toml-file", may_use: &["units"] },
     Row { folder: "cache", may_use: &["message"] },
     Row { folder: "tls", may_use: &[] },
-    Row { folder: "discover", may_use: &["http1", "message"] },
+    Row { folder: "discover", may_use: &["http-client", "http1", "message", "tls"] },
     Row { folder: "transport", may_use: &["tls"] },
     Row { folder: "upstream", may_use: &["ajp", "http1", "balance", "message", "stats", "tls", "transport"] },
     Row { folder: "files", may_use: &["coding", "message"] },

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_proxy::config::{
-    Address, DnsKind, DnsSource, FileSource, FoundMember, MemberSource, MemberTemplate,
-    MemberTrust, MembersConfig, Protocol, Speech,
+    Address, DnsKind, DnsSource, FileSource, FoundMember, KubernetesSource, MemberSource,
+    MemberTemplate, MemberTrust, MembersConfig, Protocol, ServicePort, Speech,
 };
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::backend::BackendDefaults;
-use super::mcmp::Mcmp;
 use super::sticky::Sticky;
+use super::upstream::Sources;
 use super::{Surroundings, backend_tls, member};
 use crate::fill;
 use crate::key::{ALL, Group, Key, Part, Preset, Section};
@@ -23,9 +23,9 @@ use crate::load::read_members;
 use crate::report::{Finding, Report};
 use crate::syntax::shifted;
 use crate::table::{Table, table};
-use crate::value::address::{parse_dns_name, parse_socket};
+use crate::value::address::{is_label, parse_dns_name, parse_socket};
 use crate::value::text::file_path;
-use crate::value::{Choices, Counts, Durations, OneOrMore, Optional, Syntax};
+use crate::value::{Choices, Complaint, Counts, Durations, OneOrMore, Optional, Syntax, Values};
 
 /// The table `[upstream.NAME.members]`; its place is that of `from`.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Members {
 pub(super) struct ForUpstream<'g> {
     pub(super) shared: &'g BackendDefaults,
     pub(super) sticky: &'g Sticky,
-    pub(super) mcmp: Option<&'g Mcmp>,
+    pub(super) sources: Sources<'g>,
 }
 
 /// The kind of source from which members come: the value of `from`.
@@ -53,6 +53,7 @@ enum From {
     Dns,
     Srv,
     Mcmp,
+    Kubernetes,
 }
 
 impl From {
@@ -63,6 +64,7 @@ impl From {
             Self::Dns => "dns",
             Self::Srv => "srv",
             Self::Mcmp => "mcmp",
+            Self::Kubernetes => "kubernetes",
         }
     }
 
@@ -71,8 +73,20 @@ impl From {
         match group {
             FILE => self == Self::File,
             DNS | RESOLVERS => matches!(self, Self::Dns | Self::Srv),
-            ADDRESSES => self == Self::Dns,
+            SERVICE => self == Self::Kubernetes,
+            PROTOCOL => matches!(self, Self::Dns | Self::Srv | Self::Kubernetes),
+            PORT => matches!(self, Self::Dns | Self::Kubernetes),
             _ => true,
+        }
+    }
+
+    /// Whether this kind of source cannot do without the keys of a group.
+    fn needs(self, group: Group) -> bool {
+        match group {
+            // A port of Kubernetes may be the only one, and tell its protocol.
+            PROTOCOL | PORT => self != Self::Kubernetes && self.has(group),
+            FILE | DNS | SERVICE => self.has(group),
+            _ => false,
         }
     }
 }
@@ -84,7 +98,8 @@ struct RawMembers {
     path: Option<PathBuf>,
     name: Option<String>,
     speech: Option<Speech>,
-    port: Option<u16>,
+    port: Option<ServicePort>,
+    service: Option<(String, String)>,
     resolvers: Vec<SocketAddr>,
     leave: Duration,
     members_max: usize,
@@ -108,6 +123,10 @@ pub(super) fn read(
         ..RawMembers::default()
     };
     table.read(KEYS, &mut written);
+    if written.from == Some(From::Kubernetes) && !table.has("leave") {
+        // Kubernetes says which pods are about to end, and gives them time for it.
+        written.leave = Duration::ZERO;
+    }
     let (leave, members_max) = (written.leave, written.members_max);
     if let Some(from) = written.from {
         compare(&mut table, from);
@@ -115,11 +134,16 @@ pub(super) fn read(
     let (source, listed) = match written.from {
         Some(From::File) => file(&mut table, written.path, surroundings, report),
         Some(From::Mcmp) => (nodes(&mut table, upstream), Vec::new()),
-        Some(From::Dns | From::Srv) => (in_dns(written), Vec::new()),
+        Some(From::Dns | From::Srv) => (in_dns(&mut table, written), Vec::new()),
+        Some(From::Kubernetes) => {
+            let source = in_kubernetes(&mut table, written, upstream, surroundings);
+            (source, Vec::new())
+        }
         None => (None, Vec::new()),
     };
     let speech = match &source {
         Some(MemberSource::Dns(dns)) => Some(dns.speech),
+        Some(MemberSource::Kubernetes(service)) => service.speech,
         Some(MemberSource::File(_) | MemberSource::Mcmp(_)) | None => None,
     };
     // Members of files and nodes say themselves what they speak, which may be HTTPS.
@@ -155,8 +179,7 @@ pub(super) fn read(
 /// Reports keys that the source needs and that are missing, and keys that belong to another source.
 fn compare(table: &mut Table<'_>, from: From) {
     for key in KEYS {
-        let is_needed = [FILE, DNS, ADDRESSES].contains(&key.group) && from.has(key.group);
-        if is_needed && !table.has(key.name) {
+        if from.needs(key.group) && !table.has(key.name) {
             let message = format!("from = \"{}\" needs `{}`", from.word(), key.name);
             let hint = format!("write {} = {}", key.name, key.sample);
             table.push(Finding::fault(message, table.place_of("from")).hint(hint));
@@ -169,12 +192,17 @@ fn compare(table: &mut Table<'_>, from: From) {
 }
 
 /// The source that asks DNS; `None` if a key is missing, which is reported. Called only if `from` is DNS.
-fn in_dns(written: RawMembers) -> Option<MemberSource> {
-    let kind = match written.from? {
-        From::Srv => DnsKind::Services,
-        From::Dns | From::File | From::Mcmp => DnsKind::Addresses {
-            port: written.port?,
-        },
+fn in_dns(table: &mut Table<'_>, written: RawMembers) -> Option<MemberSource> {
+    let kind = match (written.from?, written.port) {
+        (From::Srv, _) => DnsKind::Services,
+        (_, Some(ServicePort::Number(port))) => DnsKind::Addresses { port },
+        (_, Some(ServicePort::Name(_))) => {
+            let message = "`port` is a name, which only ports of Kubernetes have";
+            let finding = Finding::fault(message, table.place_of("port"));
+            table.push(finding.hint("write a number"));
+            return None;
+        }
+        (_, None) => return None,
     };
     Some(MemberSource::Dns(DnsSource {
         name: written.name?,
@@ -184,9 +212,32 @@ fn in_dns(written: RawMembers) -> Option<MemberSource> {
     }))
 }
 
+/// The source that asks Kubernetes for the pods of a Service; `None` if a key is missing, which is reported.
+fn in_kubernetes(
+    table: &mut Table<'_>,
+    written: RawMembers,
+    upstream: &ForUpstream<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Option<MemberSource> {
+    let api = upstream.sources.kubernetes.api.clone();
+    if api.server.is_none() && surroundings.sees_files() {
+        let message = "there is no API server to ask here: this is no pod";
+        let hint = "in a pod it is found; elsewhere add [kubernetes] with `server`";
+        table.push(Finding::warning(message, table.place_of("from")).hint(hint));
+    }
+    let (namespace, service) = written.service?;
+    Some(MemberSource::Kubernetes(KubernetesSource {
+        api,
+        namespace,
+        service,
+        port: written.port,
+        speech: written.speech,
+    }))
+}
+
 /// The source of nodes that announce themselves, by the settings of `[mcmp]`.
 fn nodes(table: &mut Table<'_>, upstream: &ForUpstream<'_>) -> Option<MemberSource> {
-    let Some(mcmp) = upstream.mcmp else {
+    let Some(mcmp) = upstream.sources.mcmp else {
         let message = "from = \"mcmp\" needs [mcmp], which says where nodes announce themselves";
         let hint = "add [mcmp] with `listen` and `peers`";
         table.push(Finding::fault(message, table.place_of("from")).hint(hint));
@@ -267,6 +318,53 @@ pub(super) fn unplaced() -> Address {
     Address::Unix(PathBuf::new())
 }
 
+/// A port's number, or its name in Kubernetes.
+struct Ports;
+
+impl Values for Ports {
+    type Read = ServicePort;
+
+    fn read(&self, value: &Spanned<DeValue<'_>>) -> Result<ServicePort, Vec<Complaint>> {
+        let names = Syntax {
+            what: "a whole number without quotes, or the name of a port such as \"ajp\"",
+            parse: parse_port_name,
+        };
+        if value.get_ref().as_str().is_some() {
+            names.read(value).map(ServicePort::Name)
+        } else {
+            Counts(1..=65535).read(value).map(ServicePort::Number)
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("{}; or a name", Counts(1..=65535_u16).describe())
+    }
+}
+
+/// Parses the name of a port, a label of at most 63 bytes.
+fn parse_port_name(text: &str) -> Result<String, &'static str> {
+    let wrong = "must be a number without quotes, or the name of a port such as \"ajp\"";
+    is_kubernetes_name(text)
+        .then(|| text.to_owned())
+        .ok_or(wrong)
+}
+
+/// Parses a namespace and the name of a Service.
+fn parse_service(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('/') {
+        Some((namespace, name)) if is_kubernetes_name(namespace) && is_kubernetes_name(name) => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err("must be NAMESPACE/NAME, in lower case, such as \"shop/app\""),
+    }
+}
+
+/// Whether a text may be a name of Kubernetes (RFC 1123, in lower case).
+fn is_kubernetes_name(text: &str) -> bool {
+    let is_lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    is_label(text) && text.bytes().all(is_lower)
+}
+
 pub(crate) static SECTION: Section = Section {
     header: "[upstream.NAME.members]",
     intro: "Where the upstream finds members besides its `[[upstream.NAME.backend]]`, which stay. The keys of \
@@ -275,10 +373,7 @@ pub(crate) static SECTION: Section = Section {
             of the members are missing from one answer, they leave one by one, each confirmed by a further \
             answer. [fleet.md](fleet.md) explains it with examples.",
     keys: &[Part::all(&KEYS)],
-    later: &[(
-        "service",
-        "write from = \"dns\" with the name of a headless service",
-    )],
+    later: &[],
 };
 
 /// Keys that `from = "file"` needs.
@@ -287,8 +382,14 @@ const FILE: Group = Group("file");
 /// Keys that sources in DNS need, for addresses and for services.
 const DNS: Group = Group("DNS");
 
-/// Keys that only `from = "dns"`, which looks up addresses, needs.
-const ADDRESSES: Group = Group("addresses in DNS");
+/// Keys that `from = "kubernetes"` needs.
+const SERVICE: Group = Group("Kubernetes");
+
+/// Keys that sources in DNS need, and that those in Kubernetes may have.
+const PROTOCOL: Group = Group("protocol");
+
+/// Keys that addresses in DNS need, and that sources in Kubernetes may have.
+const PORT: Group = Group("port");
 
 /// Keys that say which resolvers are asked; optional, for all sources in DNS.
 const RESOLVERS: Group = Group("resolvers");
@@ -303,6 +404,7 @@ static KEYS: &[Key<RawMembers>] = &[
                 (From::Dns.word(), From::Dns),
                 (From::Srv.word(), From::Srv),
                 (From::Mcmp.word(), From::Mcmp),
+                (From::Kubernetes.word(), From::Kubernetes),
             ])),
             RawMembers.from
         ),
@@ -314,7 +416,8 @@ static KEYS: &[Key<RawMembers>] = &[
                  name and its `jvm_route`, its weight is the member's, and priorities in their order are \
                  distances 0, 1 and so on. The front asks again when the time to live of an answer is over, but \
                  not within 1 s and at the latest after 5 min, a tenth more or less. `mcmp`: the nodes of \
-                 mod_cluster that announce themselves at `[mcmp]`.",
+                 mod_cluster that announce themselves at `[mcmp]`. `kubernetes`: the pods of a Service; see \
+                 [kubernetes.md](kubernetes.md).",
         extremes: "The first answer is waited for at a start, for 5 s. `/readyz` is 503 while there was none.",
         elsewhere: "nginx `resolve`; HAProxy `server-template`",
     },
@@ -352,8 +455,26 @@ static KEYS: &[Key<RawMembers>] = &[
         elsewhere: "nginx `server ... resolve`; HAProxy `server-template`",
     },
     Key {
+        name: "service",
+        group: SERVICE,
+        value: fill!(
+            Optional(Syntax {
+                what: "a namespace and a Service such as \"shop/app\"",
+                parse: parse_service,
+            }),
+            RawMembers.service
+        ),
+        preset: Preset::Unset("required with from = \"kubernetes\""),
+        sample: "\"shop/app\"",
+        effect: "The Service whose pods are the members, as NAMESPACE/NAME. A member's name and `jvm_route` are the \
+                 pod's name. Over `https` the certificate of each must have the name `NAME.NAMESPACE.svc`, unless \
+                 `server_name` of the upstream says otherwise.",
+        extremes: "A Service without pods has no members: `hold` lets requests wait for the first.",
+        elsewhere: "Ingress `backend.service`",
+    },
+    Key {
         name: "protocol",
-        group: DNS,
+        group: PROTOCOL,
         value: fill!(
             Optional(Choices(&[
                 ("ajp", Speech::Ajp),
@@ -362,19 +483,24 @@ static KEYS: &[Key<RawMembers>] = &[
             ])),
             RawMembers.speech
         ),
-        preset: Preset::Unset("required with from = \"dns\" and \"srv\""),
+        preset: Preset::Unset(
+            "required with from = \"dns\" and \"srv\"; `appProtocol` of the port in Kubernetes",
+        ),
         sample: "\"ajp\"",
-        effect: "What the members speak.",
+        effect: "What the members speak. The `appProtocol` of a port may be `ajp`, `PREFIX/ajp`, `http` or `https`.",
         extremes: "A connector that speaks otherwise answers no request.",
         elsewhere: "",
     },
     Key {
         name: "port",
-        group: ADDRESSES,
-        value: fill!(Optional(Counts(1..=65535)), RawMembers.port),
-        preset: Preset::Unset("required with from = \"dns\"; services have their own"),
+        group: PORT,
+        value: fill!(Optional(Ports), RawMembers.port),
+        preset: Preset::Unset(
+            "required with from = \"dns\"; services have their own; the only one of a Service of Kubernetes",
+        ),
         sample: "8009",
-        effect: "The port of each address.",
+        effect: "The port of each address. In Kubernetes it is the name of a port of the Service, or its number at \
+                 the pods.",
         extremes: "At a port where nobody listens each member is out, and requests are answered 503.",
         elsewhere: "",
     },
@@ -403,7 +529,9 @@ static KEYS: &[Key<RawMembers>] = &[
             Durations(Duration::ZERO..=Duration::from_secs(7 * 24 * 3600)),
             RawMembers.leave
         ),
-        preset: Preset::Unset("`session_timeout` of an upstream with `sticky`, else \"0s\""),
+        preset: Preset::Unset(
+            "`session_timeout` of an upstream with `sticky`, else \"0s\"; \"0s\" with from = \"kubernetes\"",
+        ),
         sample: "\"10m\"",
         effect: "How long a member that is no longer named drains: it serves the sessions that it has. Then it is \
                  gone; its exchanges in flight end.",

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::backend_tls::TlsKeys;
+use super::kubernetes::Kubernetes;
 use super::mcmp::Mcmp;
 use super::members::{self, Members};
 use super::sticky::{self, Sticky};
@@ -60,17 +61,24 @@ impl RawUpstream {
     }
 }
 
+/// What tables of the file say about sources of members.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'f> {
+    pub(crate) mcmp: Option<&'f Mcmp>,
+    pub(crate) kubernetes: &'f Kubernetes,
+}
+
 /// Reads all tables `[upstream.NAME]`.
 pub(crate) fn read(
     value: &Spanned<DeValue<'_>>,
     surroundings: &Surroundings<'_>,
-    mcmp: Option<&Mcmp>,
+    sources: Sources<'_>,
     report: &mut Report,
 ) -> Vec<Upstream> {
     let tables = named(&[&SECTION, &backend::SECTION], "an upstream", value, report);
     tables
         .into_iter()
-        .map(|(name, place, entries)| read_one(name, place, entries, surroundings, mcmp, report))
+        .map(|(name, place, entries)| read_one(name, place, entries, surroundings, sources, report))
         .collect()
 }
 
@@ -80,7 +88,7 @@ fn read_one(
     place: Range<usize>,
     entries: &DeTable<'_>,
     surroundings: &Surroundings<'_>,
-    mcmp: Option<&Mcmp>,
+    sources: Sources<'_>,
     report: &mut Report,
 ) -> Upstream {
     let mut table = Table::new(&SECTION, place.clone(), entries).except(&[
@@ -125,7 +133,7 @@ fn read_one(
         let group = members::ForUpstream {
             shared: &shared,
             sticky: &sticky,
-            mcmp,
+            sources,
         };
         members::read(value, &group, surroundings, report)
     });

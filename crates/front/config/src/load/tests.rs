@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use catamaran_proxy::config::{Secret, Trust};
+use catamaran_proxy::config::{MemberSource, Secret, ServicePort, Trust};
 use rcgen::generate_simple_self_signed;
 
 use super::*;
@@ -76,6 +76,11 @@ fn file_for(key: &str, header: &str, added: &str) -> String {
             "" => text.replace(IN_DNS, "from = \"file\"\npath = \"others.toml\""),
             _ => text.replace(IN_DNS, "from = \"file\""),
         },
+        "service" if header == "[upstream.NAME.members]" => match added {
+            "" => text.replace(IN_DNS, IN_KUBERNETES),
+            _ => text.replace(IN_DNS, "from = \"kubernetes\""),
+        },
+        _ if header == "[kubernetes]" => text.replace(IN_DNS, IN_KUBERNETES),
         // A sign-on has either kind of keys, and that of [admin] has users.
         "upstream" | "path" if header == "[auth.NAME]" && added.is_empty() => {
             text.replace(AUTH_SERVICE, AUTH_USERS)
@@ -503,6 +508,9 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
 const IN_DNS: &str =
     "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";
 
+/// The keys of members that are pods.
+const IN_KUBERNETES: &str = "from = \"kubernetes\"\nservice = \"others/app\"";
+
 /// What a sign-on needs, of each kind.
 const AUTH_SERVICE: &str = "upstream = \"NAME\"\npath = \"/auth\"";
 const AUTH_USERS: &str = "users_file = \"users\"";
@@ -533,6 +541,7 @@ const TABLES: &[(&str, &str)] = &[
         "[mcmp]",
         "listen = \"10.0.0.1:6666\"\npeers = \"10.0.0.0/24\"",
     ),
+    ("[kubernetes]", ""),
     ("[cache.NAME]", ""),
     ("[cache.pages]", ""),
     ("[limit.NAME]", "rate = \"1/s\""),
@@ -565,3 +574,46 @@ const TABLES: &[(&str, &str)] = &[
     ("[log]", ""),
     ("[trace]", "address = \"http://127.0.0.1:4318\""),
 ];
+
+#[test]
+fn a_pod_knows_its_api_server() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+                [upstream.app.sticky]\n[upstream.app.members]\nfrom = \"kubernetes\"\n\
+                service = \"shop/app\"\nport = \"ajp\"\n";
+    let source_with = |address: Option<&'static str>| {
+        let variables = |name: &str| match name {
+            "KUBERNETES_SERVICE_HOST" => address.map(Into::into),
+            "KUBERNETES_SERVICE_PORT" => Some("443".into()),
+            _ => None,
+        };
+        let surroundings = Surroundings {
+            variables: &variables,
+            ..Surroundings::none()
+        };
+        let loaded = parse_within("x.toml", text, &surroundings).expect("no fault");
+        let members = loaded.config.upstreams[0].members.clone();
+        let members = members.expect("a source of members");
+        assert_eq!(
+            members.leave,
+            std::time::Duration::ZERO,
+            "not that of sessions"
+        );
+        match &members.source {
+            MemberSource::Kubernetes(source) => source.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for (address, expected) in [
+        ("10.96.0.1", "https://10.96.0.1:443"),
+        ("fd00::1", "https://[fd00::1]:443"),
+    ] {
+        let server = source_with(Some(address)).api.server;
+        assert_eq!(server.map(|url| url.to_string()).as_deref(), Some(expected));
+    }
+    let source = source_with(None);
+    assert_eq!(source.api.server, None);
+    assert_eq!(
+        (&source.namespace[..], &source.service[..], source.port),
+        ("shop", "app", Some(ServicePort::Name("ajp".to_owned())))
+    );
+}

@@ -5,6 +5,7 @@
     reason = "the whole crate is a test; clippy exempts only the functions marked as one"
 )]
 
+mod kubernetes;
 mod mcmp;
 
 use catamaran_testkit::replay_corpus;

@@ -60,7 +60,12 @@ impl Listener {
             let runtime = { runtime }.enable_all().build().unwrap();
             runtime.block_on(async move {
                 let (send, mut received) = mpsc::channel(1);
-                let listening = source.run(send, Arc::new(Notify::new()), Arc::new(hooks));
+                let listening = source.run(
+                    send,
+                    Arc::new(Notify::new()),
+                    Arc::new(hooks),
+                    Arc::default(),
+                );
                 let keep = async {
                     while let Some(answer) = received.recv().await {
                         said.lock().unwrap().push(answer);

@@ -104,6 +104,9 @@ impl MembersConfig {
     pub(crate) fn may_speak(&self, protocol: Protocol) -> bool {
         match &self.source {
             MemberSource::Dns(dns) => (dns.speech == Speech::Ajp) == (protocol == Protocol::Ajp),
+            MemberSource::Kubernetes(service) => service
+                .speech
+                .is_none_or(|speech| (speech == Speech::Ajp) == (protocol == Protocol::Ajp)),
             MemberSource::File(_) | MemberSource::Mcmp(_) => true,
         }
     }

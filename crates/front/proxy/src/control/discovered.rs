@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use catamaran_discover::{
     Answer, Deadlines, FoundContext, FoundState, McmpCount, Member, MemberPresence, MemberSource,
-    Members, NodeTable, Refusal, Rules, merge,
+    Members, NodeTable, Refusal, Rules, WatchFacts, merge,
 };
 use tokio::time::Instant;
 
@@ -45,6 +45,8 @@ struct KnownMembers {
     members: Members,
     /// The nodes that announced themselves; empty for sources without announcements.
     nodes: Arc<NodeTable>,
+    /// What the source in Kubernetes counts; nothing for other sources.
+    watch: Arc<WatchFacts>,
     /// Whether the source has given its first answer, good or bad, and its result is in force.
     answered: bool,
     /// The time of the last good answer; `None`: there was none.
@@ -93,6 +95,8 @@ pub(crate) struct MembersView {
     pub(crate) failed: Option<String>,
     pub(crate) refused: Vec<(String, Refusal)>,
     pub(crate) counts: AnswerCounts,
+    /// What the source in Kubernetes has counted; `None` for other sources.
+    pub(crate) watch: Option<Arc<WatchFacts>>,
 }
 
 /// A discovered member, as the admin API shows it.
@@ -150,6 +154,7 @@ impl DiscoveredMembers {
                 own: Arc::clone(&own),
                 members: Members::default(),
                 nodes: Arc::default(),
+                watch: Arc::default(),
                 answered: false,
                 good: None,
                 failed: None,
@@ -161,6 +166,7 @@ impl DiscoveredMembers {
                 next.good = None;
                 next.failed = None;
                 next.answered = false;
+                next.watch = Arc::default();
             }
             next.config = Arc::clone(config);
             next.taken.clone_from(taken);
@@ -233,6 +239,14 @@ impl DiscoveredMembers {
     pub(crate) fn nodes(&self, upstream: &str) -> Arc<NodeTable> {
         match self.lock().get(upstream) {
             Some(known) => Arc::clone(&known.nodes),
+            None => Arc::default(),
+        }
+    }
+
+    /// What the source of an upstream in Kubernetes counts. It is shared with the source.
+    pub(crate) fn watch(&self, upstream: &str) -> Arc<WatchFacts> {
+        match self.lock().get(upstream) {
+            Some(known) => Arc::clone(&known.watch),
             None => Arc::default(),
         }
     }
@@ -476,6 +490,8 @@ impl KnownMembers {
             failed: self.failed.clone(),
             refused: self.refused.clone(),
             counts: self.counts.clone(),
+            watch: matches!(self.config.source, MemberSource::Kubernetes(_))
+                .then(|| Arc::clone(&self.watch)),
         }
     }
 }

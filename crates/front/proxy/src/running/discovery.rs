@@ -164,7 +164,8 @@ impl Discoverer {
         let (in_force, knows_in_force) = watch::channel(0);
         let hooks = Arc::new(self.hooks(upstream, knows_in_force));
         let source = config.source.clone();
-        let asking = source.run(answers_of_source, Arc::clone(&again), hooks);
+        let facts = self.shared.control.discovered.watch(upstream);
+        let asking = source.run(answers_of_source, Arc::clone(&again), hooks, facts);
         let (all_answers, name) = (self.answers.clone(), upstream.to_owned());
         let naming = async move {
             while let Some(answer) = answers.recv().await {

@@ -7,13 +7,17 @@ use crate::admin::metrics::families::UPSTREAM;
 use crate::control::discovered::MembersView;
 
 /// Every family of this module, in the order of `docs/metrics.md`.
-pub(super) static OF_MEMBERS: [&Family; 6] = [
+pub(super) static OF_MEMBERS: [&Family; 10] = [
     &MEMBERS,
     &AGE,
     &ANSWERS,
     &REFUSED,
     &MESSAGES,
     &REFUSED_MESSAGES,
+    &WATCH_AGE,
+    &OBJECTS,
+    &RELISTS,
+    &ERRORS,
 ];
 
 static MEMBERS: Family = Family {
@@ -91,6 +95,45 @@ static REFUSED_MESSAGES: Family = Family {
     ],
 };
 
+static WATCH_AGE: Family = Family {
+    name: "catamaran_kubernetes_watch_age_seconds",
+    kind: Kind::Gauge,
+    help: "How long ago the API server of Kubernetes last told which pods there are: by a list, or by a watch that it \
+           accepted or a line of it. A watch without news lasts 240 s, so more than 300 s is trouble. There is no \
+           sample before the first list.",
+    labels: &[UPSTREAM],
+};
+
+static OBJECTS: Family = Family {
+    name: "catamaran_kubernetes_objects",
+    kind: Kind::Gauge,
+    help: "EndpointSlices of an upstream's Service in Kubernetes.",
+    labels: &[UPSTREAM],
+};
+
+static RELISTS: Family = Family {
+    name: "catamaran_kubernetes_relists_total",
+    kind: Kind::Counter,
+    help: "How often all EndpointSlices were listed again, because a watch could not go on.",
+    labels: &[UPSTREAM],
+};
+
+static ERRORS: Family = Family {
+    name: "catamaran_kubernetes_errors_total",
+    kind: Kind::Counter,
+    help: "How often the API server of Kubernetes was asked in vain, or its answer made no members.",
+    labels: &[
+        UPSTREAM,
+        (
+            "reason",
+            "`file`: token or authorities cannot be read; `connect`: no connection, or no trust; `cut`: it broke off \
+             or was silent; `unauthorized` (401); `forbidden` (403); `expired` (410), after which all is listed \
+             again; `status`: another one; `too-large`, `malformed`: an answer or a line; `unclear`: the Service \
+             lacks the port, or its protocol",
+        ),
+    ],
+};
+
 /// Writes the samples of all upstreams whose members are discovered.
 pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
     let mut members = page.family(&MEMBERS);
@@ -131,6 +174,36 @@ pub(super) fn render(page: &mut Exposition, views: &[MembersView]) {
     for view in views {
         for (refusal, count) in Refusal::ALL.iter().zip(view.counts.refused) {
             refused.sample(&[&view.upstream, view.source, refusal.token()], count);
+        }
+    }
+    render_kubernetes(page, views);
+}
+
+/// Writes the samples of upstreams whose members are pods.
+fn render_kubernetes(page: &mut Exposition, views: &[MembersView]) {
+    let watches = || {
+        views
+            .iter()
+            .filter_map(|view| Some((&view.upstream, view.watch.as_ref()?)))
+    };
+    let mut ages = page.family(&WATCH_AGE);
+    for (upstream, watch) in watches() {
+        if let Some(age) = watch.age() {
+            ages.sample(&[upstream], age.as_secs());
+        }
+    }
+    let mut objects = page.family(&OBJECTS);
+    for (upstream, watch) in watches() {
+        objects.sample(&[upstream], watch.objects());
+    }
+    let mut relists = page.family(&RELISTS);
+    for (upstream, watch) in watches() {
+        relists.sample(&[upstream], watch.relists());
+    }
+    let mut errors = page.family(&ERRORS);
+    for (upstream, watch) in watches() {
+        for (reason, count) in watch.errors() {
+            errors.sample(&[upstream, reason], count);
         }
     }
 }

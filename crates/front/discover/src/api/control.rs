@@ -1,0 +1,85 @@
+//! What a source's task tells the thread that waits for the API server.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use catamaran_http_client::ConnectionCloser;
+
+/// The wishes of a task, and the connection that is closed so that the thread learns of them.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    wishes: Mutex<Wishes>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Wishes {
+    has_ended: bool,
+    /// Whether the source must be asked anew.
+    is_asked: bool,
+    /// What closes the thread's last connection.
+    open: Option<ConnectionCloser>,
+}
+
+impl Wishes {
+    fn wake(&self) {
+        if let Some(open) = &self.open {
+            open.close();
+        }
+    }
+}
+
+impl Control {
+    /// Ends the thread.
+    pub(crate) fn end(&self) {
+        let mut wishes = self.lock();
+        wishes.has_ended = true;
+        wishes.wake();
+        self.changed.notify_all();
+    }
+
+    /// Has the thread list all objects anew.
+    pub(crate) fn ask(&self) {
+        let mut wishes = self.lock();
+        wishes.is_asked = true;
+        wishes.wake();
+        self.changed.notify_all();
+    }
+
+    /// Whether the thread must end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
+    /// Whether the source must be asked anew.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.lock().is_asked
+    }
+
+    /// As [`Self::is_asked`], but `true` once for each wish.
+    pub(crate) fn take_asked(&self) -> bool {
+        std::mem::take(&mut self.lock().is_asked)
+    }
+
+    /// Notes the connection that the thread uses from now on.
+    pub(crate) fn note(&self, open: ConnectionCloser) {
+        let mut wishes = self.lock();
+        wishes.open = Some(open);
+        if wishes.has_ended || wishes.is_asked {
+            wishes.wake();
+        }
+    }
+
+    /// Waits, at most until there is a wish.
+    pub(crate) fn pause(&self, pause: Duration) {
+        let is_quiet = |wishes: &mut Wishes| !wishes.has_ended && !wishes.is_asked;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), pause, is_quiet);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Wishes> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

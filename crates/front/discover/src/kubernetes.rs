@@ -1,0 +1,366 @@
+//! Discovers the pods of a Service of Kubernetes: lists its EndpointSlices, then watches them.
+//!
+//! [`crate::api`] asks the API server, [`slices`] makes members of what it says. This module is the thread between
+//! them: it goes on from the last version after a watch has ended or broken off, and lists anew if the version is too
+//! old or the server refuses. What is in force stays while the server is away.
+
+pub mod facts;
+pub(crate) mod slices;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use self::facts::WatchFacts;
+use self::slices::{EndpointSlice, Family};
+use crate::api::control::Control;
+use crate::api::error::{ApiError, ApiErrorKind};
+use crate::api::lines::{Event, Metadata};
+use crate::api::{ApiClient, ApiConfig, ApiObject as _, Resource};
+use crate::back_off::{back_off, spread};
+use crate::member::{FoundMember, Speech};
+use crate::merge::Answer;
+
+/// A Service of Kubernetes, whose pods are the members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubernetesSource {
+    /// The API server.
+    pub api: ApiConfig,
+    /// The namespace of the Service.
+    pub namespace: String,
+    /// The name of the Service.
+    pub service: String,
+    /// Which port of the pods is the members'; `None`: the Service has one alone.
+    pub port: Option<ServicePort>,
+    /// The protocol that the members speak; `None`: the port's `appProtocol` tells it.
+    pub speech: Option<Speech>,
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServicePort {
+    /// The port's name in the Service.
+    Name(String),
+    /// The port's number at the pods.
+    Number(u16),
+}
+
+/// What is read of a Service.
+#[derive(Deserialize)]
+struct Service {
+    spec: ServiceSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ServiceSpec {
+    #[serde(default)]
+    ip_families: Vec<String>,
+}
+
+impl KubernetesSource {
+    /// Follows the Service until `answers` is closed; see [`crate::MemberSource::run`].
+    pub(crate) async fn run(
+        self,
+        answers: mpsc::Sender<Answer>,
+        ask_again: Arc<Notify>,
+        facts: Arc<WatchFacts>,
+    ) {
+        let control = Arc::new(Control::default());
+        let follower = Follower::new(self, Arc::clone(&control), answers.clone(), facts);
+        let builder = std::thread::Builder::new().name("kubernetes".to_owned());
+        if let Err(error) = builder.spawn(move || follower.run()) {
+            let reason = format!("cannot start a thread: {error}");
+            // Nobody waits for the answer if the receiver is gone.
+            answers.send(Answer::Failed(reason)).await.ok();
+            return;
+        }
+        let _end = EndOnDrop(Arc::clone(&control));
+        loop {
+            tokio::select! {
+                () = ask_again.notified() => control.ask(),
+                () = answers.closed() => return,
+            }
+        }
+    }
+
+    /// Lists the pods once.
+    pub(crate) async fn ask(&self) -> Answer {
+        let source = self.clone();
+        let listing = tokio::task::spawn_blocking(move || {
+            let (answers, _receiver) = mpsc::channel(1);
+            let mut follower = Follower::new(source, Arc::default(), answers, Arc::default());
+            let listed = follower.list().and_then(|()| follower.find_family());
+            listed.map_or_else(
+                |error| Answer::Failed(error.to_string()),
+                |()| follower.answer(),
+            )
+        });
+        // Fails only if the event loop ends.
+        let ended = |_| Answer::Failed("the program ends".to_owned());
+        listing.await.unwrap_or_else(ended)
+    }
+
+    fn slices(&self) -> Resource {
+        Resource {
+            group: "/apis/discovery.k8s.io/v1",
+            plural: "endpointslices",
+            namespace: self.namespace.clone(),
+            selector: format!("kubernetes.io/service-name={}", self.service),
+        }
+    }
+
+    fn services(&self) -> Resource {
+        Resource {
+            group: "/api/v1",
+            plural: "services",
+            namespace: self.namespace.clone(),
+            selector: String::new(),
+        }
+    }
+}
+
+/// Ends the thread of a source when the source's task is dropped.
+struct EndOnDrop(Arc<Control>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The thread that follows a Service, and what it knows.
+struct Follower {
+    source: KubernetesSource,
+    client: Arc<ApiClient>,
+    control: Arc<Control>,
+    answers: mpsc::Sender<Answer>,
+    facts: Arc<WatchFacts>,
+    /// The Service's slices by name.
+    slices: BTreeMap<String, EndpointSlice>,
+    /// The version from which a watch goes on; `None`: all must be listed first.
+    version: Option<String>,
+    /// The family of addresses that counts if the Service has two; `None`: not known yet.
+    first_family: Option<Family>,
+    /// The last answer that was sent.
+    told: Option<Answer>,
+    /// The names of the last good answer's members.
+    named: Vec<String>,
+    /// Failures in a row.
+    failures: u32,
+    /// When the server accepted the present watch; `None`: it has not.
+    accepted: Option<Instant>,
+}
+
+impl Follower {
+    fn new(
+        source: KubernetesSource,
+        control: Arc<Control>,
+        answers: mpsc::Sender<Answer>,
+        facts: Arc<WatchFacts>,
+    ) -> Self {
+        let client = ApiClient::new(source.api.clone(), Arc::clone(&control));
+        Self {
+            source,
+            client: Arc::new(client),
+            control,
+            answers,
+            facts,
+            slices: BTreeMap::new(),
+            version: None,
+            first_family: None,
+            told: None,
+            named: Vec::new(),
+            failures: 0,
+            accepted: None,
+        }
+    }
+
+    /// Follows the Service until the source's task ends.
+    fn run(mut self) {
+        loop {
+            if self.control.take_asked() {
+                self.version = None;
+                self.told = None;
+            }
+            let began = Instant::now();
+            let followed = self.follow();
+            if self.control.has_ended() {
+                return;
+            }
+            // The connection was closed to this end.
+            if self.control.is_asked() {
+                continue;
+            }
+            if self.accepted.is_some_and(|at| at.elapsed() >= WATCH_MIN) {
+                self.failures = 0;
+            }
+            match followed {
+                Ok(()) if began.elapsed() >= WATCH_MIN => {}
+                // A server that ends each watch at once is not asked without pause.
+                Ok(()) => self.control.pause(spread(WATCH_MIN, fastrand::f64())),
+                Err(error) => self.recover(&error),
+            }
+        }
+    }
+
+    /// Lists the slices if need be, and watches them until the watch ends.
+    fn follow(&mut self) -> Result<(), ApiError> {
+        self.accepted = None;
+        if self.version.is_none() {
+            self.list()?;
+        }
+        if self.lacks_family() {
+            self.find_family()?;
+        }
+        self.tell();
+        let version = self.version.clone().unwrap_or_default();
+        let (client, resource) = (Arc::clone(&self.client), self.source.slices());
+        client.watch(&resource, &version, |events| self.take(events))
+    }
+
+    /// Replaces what is known by a whole list.
+    fn list(&mut self) -> Result<(), ApiError> {
+        let listed = self.client.list::<EndpointSlice>(&self.source.slices())?;
+        let by_name = |slice: EndpointSlice| (slice.metadata().name.clone(), slice);
+        self.slices = listed.items.into_iter().map(by_name).collect();
+        self.version = Some(listed.version);
+        self.first_family = None;
+        self.facts.note_list(self.slices.len());
+        Ok(())
+    }
+
+    /// Whether the slices have addresses of two families, and it is not known which counts.
+    fn lacks_family(&self) -> bool {
+        let families = self.slices.values().filter_map(EndpointSlice::family);
+        families.collect::<BTreeSet<_>>().len() > 1 && self.first_family.is_none()
+    }
+
+    /// Asks the Service which family comes first, if its slices have two.
+    fn find_family(&mut self) -> Result<(), ApiError> {
+        if !self.lacks_family() {
+            return Ok(());
+        }
+        let (name, services) = (&self.source.service, self.source.services());
+        let service: Service = self.client.get(&services, name)?;
+        let first = service.spec.ip_families.first();
+        let family = first.and_then(|family| Family::of(family));
+        self.first_family = Some(family.unwrap_or(Family::V4));
+        Ok(())
+    }
+
+    /// Takes the events of a watch; `false`: the watch is not wanted any more.
+    fn take(&mut self, events: Vec<Event<EndpointSlice>>) -> bool {
+        self.accepted.get_or_insert_with(Instant::now);
+        if !events.is_empty() {
+            self.failures = 0;
+        }
+        for event in events {
+            match event {
+                Event::Set(slice) => {
+                    self.note_version(slice.metadata());
+                    self.slices.insert(slice.metadata().name.clone(), slice);
+                }
+                Event::Gone(slice) => {
+                    self.note_version(slice.metadata());
+                    self.slices.remove(&slice.metadata().name);
+                }
+                Event::Bookmark(metadata) => self.note_version(&metadata),
+            }
+        }
+        self.facts.note_watch(self.slices.len());
+        if self.slices.len() > SLICES_MAX {
+            self.version = None;
+            return false;
+        }
+        if self.lacks_family() {
+            return false;
+        }
+        self.tell()
+    }
+
+    fn note_version(&mut self, metadata: &Metadata) {
+        if !metadata.resource_version.is_empty() {
+            self.version = Some(metadata.resource_version.clone());
+        }
+    }
+
+    /// The answer that the slices give.
+    fn answer(&self) -> Answer {
+        let first = self.first_family;
+        let counts = |slice: &&EndpointSlice| first.is_none() || slice.family() == first;
+        let slices = self.slices.values().filter(counts);
+        match slices::members(slices, &self.source) {
+            Ok(found) => {
+                let left = self.gone(&found);
+                Answer::Members { found, left }
+            }
+            Err(reason) => Answer::Failed(reason),
+        }
+    }
+
+    /// The names of the last good answer's members that are none now. A list is complete, so they have left.
+    fn gone(&self, found: &[FoundMember]) -> Vec<String> {
+        let present: BTreeSet<&str> = found.iter().map(|it| &it.name[..]).collect();
+        let gone = self.named.iter();
+        gone.filter(|name| !present.contains(&name[..]))
+            .cloned()
+            .collect()
+    }
+
+    /// Sends the answer that the slices give, if it is another one than the last; `false`: nobody wants it.
+    fn tell(&mut self) -> bool {
+        let answer = self.answer();
+        let is_same = match (&answer, &self.told) {
+            (Answer::Members { found, .. }, Some(Answer::Members { found: told, .. })) => {
+                found == told
+            }
+            (answer, told) => Some(answer) == told.as_ref(),
+        };
+        if is_same {
+            return true;
+        }
+        if matches!(answer, Answer::Failed(_)) {
+            self.facts.note_error(ApiErrorKind::Unclear);
+        }
+        self.send(answer)
+    }
+
+    fn send(&mut self, answer: Answer) -> bool {
+        if let Answer::Members { found, .. } = &answer {
+            self.named = found.iter().map(|it| it.name.clone()).collect();
+        }
+        self.told = Some(answer.clone());
+        self.answers.blocking_send(answer).is_ok()
+    }
+
+    /// Counts an error, tells of it and waits, unless it is one that the next attempt mends.
+    fn recover(&mut self, error: &ApiError) {
+        self.facts.note_error(error.kind);
+        self.failures = self.failures.saturating_add(1);
+        // After a cut a watch goes on from its version; otherwise the server may not know the version any more.
+        let was_cut = matches!(error.kind, ApiErrorKind::Cut | ApiErrorKind::Connect);
+        let had_list = self.version.is_some();
+        if !was_cut {
+            self.version = None;
+        }
+        let is_usual = had_list && matches!(error.kind, ApiErrorKind::Cut | ApiErrorKind::Expired);
+        if !is_usual || self.failures > 1 {
+            self.send(Answer::Failed(error.to_string()));
+        }
+        if error.kind != ApiErrorKind::Expired || self.failures > 1 {
+            let pause = spread(back_off(self.failures), fastrand::f64());
+            self.control.pause(pause);
+        }
+    }
+}
+
+/// The shortest time from the begin of a watch to that of the next.
+const WATCH_MIN: Duration = Duration::from_secs(1);
+
+/// The most slices that are kept; with more, all are listed anew, which then fails.
+const SLICES_MAX: usize = 10_000;
