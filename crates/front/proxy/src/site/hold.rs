@@ -9,9 +9,9 @@ use std::time::Duration;
 use catamaran_transport::PerWorker;
 use catamaran_upstream::{BucketSums, Buckets};
 
-use super::Upstream;
 use super::rules::Rules;
-use crate::config::{Activation, HoldConfig};
+use super::{Member, Upstream};
+use crate::config::{Activation, HoldConfig, MemberSource};
 
 /// The requests of an upstream that wait for a first member.
 #[derive(Debug)]
@@ -126,15 +126,23 @@ impl Upstream {
 
     /// Has the backends probed sooner, because requests wait for one.
     pub(crate) fn want(&self) {
-        self.members.iter().for_each(super::Member::want);
+        self.members.iter().for_each(Member::want);
     }
 
     /// Whether operators have stopped every backend: in the upstream, or, by index, on the route.
     pub(crate) fn is_in_maintenance(&self, stopped: &[usize]) -> bool {
         let mut members = self.members.iter().enumerate();
         members.all(|(index, member)| {
-            member.controls.activation == Activation::Stopped || stopped.contains(&index)
+            let is_stopped = member.controls.activation == Activation::Stopped;
+            stopped.contains(&index) || is_stopped && !self.is_unready(index, member)
         })
+    }
+
+    /// Whether a member is stopped because it is a pod that is not ready: nobody meant to stop it.
+    fn is_unready(&self, index: usize, member: &Member) -> bool {
+        let source = self.config.members.as_ref().map(|members| &members.source);
+        let is_pod = matches!(source, Some(MemberSource::Kubernetes(_))) && index >= self.of_file();
+        is_pod && member.file().activation == Activation::Stopped
     }
 
     /// The indices that these members of the upstream `before`, of the same name, have here; those that are gone are
