@@ -41,6 +41,7 @@ mod own_log;
 mod profile;
 mod signals;
 mod upgrade;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};

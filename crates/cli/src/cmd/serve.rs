@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::notify::{Manager, News};
 use crate::own_log::{self, OwnLog};
 use crate::signals::{self, Deadly, SignalRequest, Signals};
+use crate::watch::WatchedFiles;
 use crate::{descriptors, upgrade};
 
 /// Run the front, from a file or from addresses alone
@@ -90,6 +91,14 @@ pub(crate) struct ServeArgs {
     /// can decrypt them
     #[arg(long, value_name = "FILE")]
     tls_key_log: Option<PathBuf>,
+
+    /// Reload when the file changes, or one that it includes, or a secret that it names
+    #[arg(long, requires = "config")]
+    watch: bool,
+
+    /// The files that the configuration in force was read from
+    #[arg(skip)]
+    files: WatchedFiles,
 }
 
 /// Runs the front until a signal asks it to stop.
@@ -113,6 +122,11 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     manager.tell(News::Ready);
     let deadly = signals.deadly();
     signals.forward(events.clone())?;
+    if args.watch {
+        let changes = events.clone();
+        let tell = move || changes.try_send(Event::FilesChanged).is_ok();
+        args.files.start(tell)?;
+    }
     let serving = ServeLoop {
         running: &running,
         args: &args,
@@ -140,6 +154,8 @@ enum Event {
     Reload(ReloadRequest),
     /// `drain_delay` is over.
     DelayOver,
+    /// Files of the configuration have changed.
+    FilesChanged,
 }
 
 impl From<SignalRequest> for Event {
@@ -214,6 +230,12 @@ impl ServeLoop<'_> {
             (Event::Asked(asked), Some(refusal)) => tracing::warn!(?asked, "{}", refusal.logged),
             (Event::Reload(request), Some(refusal)) => {
                 request.answer(Err(refusal.reason.to_owned()));
+            }
+            // Another process reads them anyway, or nobody needs them any more.
+            (Event::FilesChanged, Some(_)) => {}
+            (Event::FilesChanged, None) => {
+                tracing::info!("files of the configuration changed: reloading");
+                reload(self.running, self.args, self.manager).ok();
             }
             (Event::Asked(SignalRequest::Reload), None) => {
                 // `reload` has logged the result.
@@ -352,7 +374,7 @@ fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<Stri
 /// limit in the configuration.
 fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
     let mut config = match &args.config {
-        Some(path) => from_file(path)?,
+        Some(path) => from_file(path, &args.files)?,
         None => {
             let mut backends = Vec::new();
             for url in &args.upstream {
@@ -384,8 +406,9 @@ fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn from_file(path: &Path) -> Result<Config, Failure> {
+fn from_file(path: &Path, files: &WatchedFiles) -> Result<Config, Failure> {
     let loaded = super::check::load(path)?;
+    files.set(loaded.read_files);
     write!(OwnLog, "{}", loaded.report)?;
     Ok(loaded.config)
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use glob::{MatchOptions, Pattern, glob_with};
 use toml::Spanned;
@@ -31,6 +31,8 @@ pub(crate) struct Includes<'r> {
     pub(crate) read: &'r dyn Fn(&Path, usize) -> io::Result<String>,
     /// The most bytes of all files together.
     pub(crate) bytes_max: usize,
+    /// Called with each file before it is read, and with each directory before it is searched.
+    pub(crate) note: &'r dyn Fn(&Path),
 }
 
 /// Reads the files that a text includes, and those that they include. Adds their texts to the report,
@@ -47,6 +49,7 @@ pub(crate) fn collect(
     };
     let mut collector = Collector {
         read: includes.read,
+        note: includes.note,
         variables,
         report,
         bytes_left: includes.bytes_max.saturating_sub(text.len()),
@@ -72,6 +75,7 @@ fn refuse(text: &str, report: &mut Report) {
 
 struct Collector<'c> {
     read: &'c dyn Fn(&Path, usize) -> io::Result<String>,
+    note: &'c dyn Fn(&Path),
     variables: Variables<'c>,
     report: &'c mut Report,
     bytes_left: usize,
@@ -141,6 +145,7 @@ impl Collector<'_> {
             self.of_file(&base.join(pattern), place);
             return;
         }
+        (self.note)(&searched(&base.join(pattern)));
         match matching(base, pattern) {
             Ok(paths) => paths.iter().for_each(|path| self.of_file(path, place)),
             Err(reason) => self.fault(format!("cannot find files of `{pattern}`: {reason}"), place),
@@ -169,6 +174,7 @@ impl Collector<'_> {
         } else if self.texts.len() == FILES_MAX {
             self.fault(format!("more than {FILES_MAX} files are included"), place);
         } else {
+            (self.note)(path);
             match (self.read)(path, self.bytes_left) {
                 Ok(text) => self.add(path, file, text, place),
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -196,6 +202,20 @@ impl Collector<'_> {
 
     fn fault(&mut self, message: String, place: &Range<usize>) {
         self.report.push(Finding::fault(message, place.clone()));
+    }
+}
+
+/// The directory in which files that match a pattern come and go: the part before the first wildcard.
+fn searched(pattern: &Path) -> PathBuf {
+    let is_plain = |part: &Component<'_>| {
+        let text = part.as_os_str().to_string_lossy();
+        !text.contains(['*', '?', '['])
+    };
+    let directory: PathBuf = pattern.components().take_while(is_plain).collect();
+    if directory.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        directory
     }
 }
 

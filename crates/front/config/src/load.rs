@@ -14,6 +14,7 @@ use catamaran_proxy::config::{
     BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, Roots, RouteConfig,
     Secret, UpstreamConfig,
 };
+use catamaran_proxy::{Stamp, stamp};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -37,6 +38,9 @@ pub struct LoadedFile {
     pub report: Report,
     /// The paths of the files that secrets were read from.
     pub secret_files: Vec<PathBuf>,
+    /// The files that were read, and the directories that were searched for them, with their stamps from just before.
+    /// Files that the front watches itself are not among them: certificates of listeners, users, members.
+    pub read_files: Vec<(PathBuf, Stamp)>,
 }
 
 /// Why a file could not be loaded.
@@ -65,11 +69,15 @@ pub fn load(path: &Path) -> Result<LoadedFile, LoadError> {
 
 /// Reads the file at `path`, with `variables` as its environment.
 pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<LoadedFile, LoadError> {
+    let own = (path.to_owned(), stamp(path));
     let text = read_text(path, FILE_BYTES_MAX).map_err(|source| LoadError::Read {
         path: path.to_owned(),
         source,
     })?;
-    parse_at(path, &path.display().to_string(), &text, variables).map_err(LoadError::Faults)
+    let parsed = parse_at(path, &path.display().to_string(), &text, variables);
+    let mut loaded = parsed.map_err(LoadError::Faults)?;
+    loaded.read_files.push(own);
+    Ok(loaded)
 }
 
 /// As [`load`], for a text that was read elsewhere, such as from standard input. Findings show it under
@@ -90,7 +98,18 @@ fn parse_at(
 ) -> Result<LoadedFile, Report> {
     let secret_files = RefCell::new(Vec::new());
     let hidden = RefCell::new(Vec::new());
+    let read_files = RefCell::new(Vec::new());
+    let note = |path: &Path| read_files.borrow_mut().push((path.to_owned(), stamp(path)));
+    let read_pem = |path: &Path| {
+        note(path);
+        pem_or_reason(path)
+    };
+    let read_page = |path: &Path| {
+        note(path);
+        page_or_reason(path)
+    };
     let read_secret = |path: &Path| {
+        note(path);
         secret_files.borrow_mut().push(path.to_owned());
         let value = secret_or_reason(path)?;
         hidden.borrow_mut().push(HiddenValue {
@@ -103,18 +122,20 @@ fn parse_at(
         base: path.parent().unwrap_or_else(|| Path::new("")),
         read_secret: &read_secret,
         checks_files: true,
-        read_pem: Some(&pem_or_reason),
-        read_page: Some(&page_or_reason),
+        read_pem: Some(&read_pem),
+        read_page: Some(&read_page),
         roots: RootsCache::default(),
         includes: Some(Includes {
             path,
             read: &read_text,
             bytes_max: FILE_BYTES_MAX,
+            note: &note,
         }),
         variables,
     };
     let mut loaded = parse_within(name, text, &surroundings)?;
     loaded.secret_files = secret_files.take();
+    loaded.read_files = read_files.take();
     if let Some(admin) = &mut loaded.config.admin {
         admin.hidden.extend(hidden.take());
     }
@@ -186,6 +207,7 @@ pub(crate) fn parse_within(
             config,
             report,
             secret_files: Vec::new(),
+            read_files: Vec::new(),
         })
     }
 }

@@ -85,6 +85,7 @@ pub use handover::{HandoverError, Offer, TakenListeners};
 pub use inheritance::Inheritance;
 pub use line_queue::LineQueue;
 pub use listener::{BindError, BoundAddress};
+pub use local_file::{FileVersion, Stamp, stamp};
 pub use reload::{ReloadError, ReloadReport};
 pub use running::{Running, StartError, start, start_inheriting};
 pub use site::BackendStatus;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 /// The version of a file; `None`: there is no such file. It comes from `stat` and not from inotify, which misses changes
 /// behind a symbolic link or by another machine.
-pub(crate) type Stamp = Option<FileVersion>;
+pub type Stamp = Option<FileVersion>;
 
 /// What `stat` tells of a file, as far as it differs if the content or the permissions do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FileVersion {
+pub struct FileVersion {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
@@ -27,7 +27,8 @@ pub(crate) struct LocalFile {
 }
 
 /// The stamp of a file as it is now.
-pub(crate) fn stamp(path: &Path) -> Stamp {
+#[must_use]
+pub fn stamp(path: &Path) -> Stamp {
     let it = std::fs::metadata(path).ok()?;
     Some(FileVersion {
         device: it.dev(),

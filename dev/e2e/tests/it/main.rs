@@ -30,6 +30,7 @@ mod bodies;
 mod builds;
 mod compression;
 mod concurrency;
+mod config_watch;
 mod connector;
 mod cors;
 mod day_two;
