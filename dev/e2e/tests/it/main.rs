@@ -57,6 +57,7 @@ mod import_nginx;
 mod import_peers;
 mod import_vhost;
 mod interop;
+mod kubernetes;
 mod lab;
 mod lab_faults;
 mod lab_page;
