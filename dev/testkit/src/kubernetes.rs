@@ -347,7 +347,7 @@ impl Shared {
             .token
             .as_deref()
             .is_none_or(|expected| token == Some(expected));
-        let status = state.refusal.or((!has_token).then_some(401))?;
+        let status = state.refusal.or_else(|| (!has_token).then_some(401))?;
         Some((
             status,
             r#"{"kind":"Status","status":"Failure","message":"refused","code":0}"#,
@@ -470,7 +470,7 @@ impl Wire {
     }
 
     /// Closes the connection by a reset.
-    fn reset(&mut self) -> io::Result<()> {
+    fn reset(&self) -> io::Result<()> {
         SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?;
         Err(io::ErrorKind::ConnectionReset.into())
     }

@@ -148,7 +148,7 @@ pub(crate) trait ApiObject: DeserializeOwned {
 
 /// A whole list, and the version from which a watch goes on.
 #[derive(Debug)]
-pub(crate) struct Listed<T> {
+pub(crate) struct ObjectList<T> {
     pub(crate) items: Vec<T>,
     pub(crate) version: String,
 }
@@ -195,7 +195,10 @@ impl ApiClient {
     }
 
     /// Reads all objects, page by page.
-    pub(crate) fn list<T: ApiObject>(&self, resource: &Resource) -> Result<Listed<T>, ApiError> {
+    pub(crate) fn list<T: ApiObject>(
+        &self,
+        resource: &Resource,
+    ) -> Result<ObjectList<T>, ApiError> {
         let mut client = self.connect()?;
         let (mut items, mut next) = (Vec::new(), String::new());
         loop {
@@ -212,7 +215,7 @@ impl ApiClient {
             next = page.metadata.r#continue;
             if next.is_empty() {
                 let version = page.metadata.resource_version;
-                return Ok(Listed { items, version });
+                return Ok(ObjectList { items, version });
             }
             if !client.can_reuse() {
                 client = self.connect()?;
@@ -295,8 +298,8 @@ impl ApiClient {
         fields.append("Accept", "application/json");
         if url.is_https {
             let bytes = read_file(&self.config.token_file)?;
-            let token = String::from_utf8(bytes).unwrap_or_default();
-            let token = token.trim();
+            let content = String::from_utf8(bytes).unwrap_or_default();
+            let token = content.trim();
             if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let text = format!("{} has no token", self.config.token_file.display());
                 return Err(ApiError::new(ApiErrorKind::File, text));

@@ -504,6 +504,49 @@ fn pages_are_read_with_the_file_and_a_missing_one_is_no_fault() {
     assert!(of_route.replaced.is_empty() && of_route.maintenance.is_some());
 }
 
+#[test]
+fn a_pod_knows_its_api_server() {
+    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
+                [upstream.app.sticky]\n[upstream.app.members]\nfrom = \"kubernetes\"\n\
+                service = \"shop/app\"\nport = \"ajp\"\n";
+    let source_with = |address: Option<&'static str>| {
+        let variables = |name: &str| match name {
+            "KUBERNETES_SERVICE_HOST" => address.map(Into::into),
+            "KUBERNETES_SERVICE_PORT" => Some("443".into()),
+            _ => None,
+        };
+        let surroundings = Surroundings {
+            variables: &variables,
+            ..Surroundings::none()
+        };
+        let loaded = parse_within("x.toml", text, &surroundings).expect("no fault");
+        let members = loaded.config.upstreams[0].members.clone();
+        let members = members.expect("a source of members");
+        assert_eq!(
+            members.leave,
+            std::time::Duration::ZERO,
+            "not that of sessions"
+        );
+        match &members.source {
+            MemberSource::Kubernetes(source) => source.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for (address, expected) in [
+        ("10.96.0.1", "https://10.96.0.1:443"),
+        ("fd00::1", "https://[fd00::1]:443"),
+    ] {
+        let server = source_with(Some(address)).api.server;
+        assert_eq!(server.map(|url| url.to_string()).as_deref(), Some(expected));
+    }
+    let source = source_with(None);
+    assert_eq!(source.api.server, None);
+    assert_eq!(
+        (&source.namespace[..], &source.service[..], source.port),
+        ("shop", "app", Some(ServicePort::Name("ajp".to_owned())))
+    );
+}
+
 /// The keys of members that are found in DNS.
 const IN_DNS: &str =
     "from = \"dns\"\nname = \"members.internal\"\nprotocol = \"http\"\nport = 8010";
@@ -574,46 +617,3 @@ const TABLES: &[(&str, &str)] = &[
     ("[log]", ""),
     ("[trace]", "address = \"http://127.0.0.1:4318\""),
 ];
-
-#[test]
-fn a_pod_knows_its_api_server() {
-    let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nupstream = \"app\"\n\
-                [upstream.app.sticky]\n[upstream.app.members]\nfrom = \"kubernetes\"\n\
-                service = \"shop/app\"\nport = \"ajp\"\n";
-    let source_with = |address: Option<&'static str>| {
-        let variables = |name: &str| match name {
-            "KUBERNETES_SERVICE_HOST" => address.map(Into::into),
-            "KUBERNETES_SERVICE_PORT" => Some("443".into()),
-            _ => None,
-        };
-        let surroundings = Surroundings {
-            variables: &variables,
-            ..Surroundings::none()
-        };
-        let loaded = parse_within("x.toml", text, &surroundings).expect("no fault");
-        let members = loaded.config.upstreams[0].members.clone();
-        let members = members.expect("a source of members");
-        assert_eq!(
-            members.leave,
-            std::time::Duration::ZERO,
-            "not that of sessions"
-        );
-        match &members.source {
-            MemberSource::Kubernetes(source) => source.clone(),
-            other => panic!("{other:?}"),
-        }
-    };
-    for (address, expected) in [
-        ("10.96.0.1", "https://10.96.0.1:443"),
-        ("fd00::1", "https://[fd00::1]:443"),
-    ] {
-        let server = source_with(Some(address)).api.server;
-        assert_eq!(server.map(|url| url.to_string()).as_deref(), Some(expected));
-    }
-    let source = source_with(None);
-    assert_eq!(source.api.server, None);
-    assert_eq!(
-        (&source.namespace[..], &source.service[..], source.port),
-        ("shop", "app", Some(ServicePort::Name("ajp".to_owned())))
-    );
-}

@@ -468,7 +468,10 @@ mod tests {
         );
         for endpoints in ["null", "[]"] {
             let empty = slice("IPv4", "null", endpoints);
-            assert_eq!(names(&[empty.clone()], &source(None, None)), Ok(Vec::new()));
+            assert_eq!(
+                names(std::slice::from_ref(&empty), &source(None, None)),
+                Ok(Vec::new())
+            );
             assert_eq!(
                 names(&[empty, first.clone()], &source(None, None))
                     .unwrap()
