@@ -50,7 +50,8 @@ pub(super) fn renew(shared: &FrontState, name: &str) -> Reply {
         }
         Err(RenewalRefusal::TooSoon(left)) => {
             let detail = "a certificate of this name was asked for within the last hour";
-            wrong(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(left)
+            wrong(StatusCode::TOO_MANY_REQUESTS, detail)
+                .retry_after(left.as_secs().saturating_add(1))
         }
     }
 }
