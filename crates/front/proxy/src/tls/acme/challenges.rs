@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use catamaran_tls::ChallengeCertificates;
+use catamaran_tls::{ChallengeCertificates, fingerprint};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 
 use super::store;
@@ -37,9 +37,11 @@ impl ChallengeCertificates for PendingCertificates {
     }
 }
 
-/// The file with the challenge certificate of a name. It has a dot in its name, as no token of http-01 has.
+/// The file with the challenge certificate of a name, which may be as long as a file's name. It has a dot in its name, as
+/// no token of http-01 has.
 pub(super) fn certificate_file(pending: &Path, name: &str) -> PathBuf {
-    pending.join(format!("{name}.tls-alpn-01.pem"))
+    let digest = fingerprint(name.as_bytes());
+    pending.join(format!("{digest}.tls-alpn-01.pem"))
 }
 
 /// The certificate that answers a challenge tls-alpn-01, with a key of its own, both as PEM. `digest`: that of the key

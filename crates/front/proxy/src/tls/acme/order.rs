@@ -362,8 +362,6 @@ impl<'a> Attempt<'a> {
         key: &str,
     ) -> Result<Identity, AttemptFault> {
         const STEP: &str = "install";
-        // Whatever comes of it, the next attempt needs another order.
-        state.order = None;
         let file = |name: &str, text: &str| PemFile {
             path: name.into(),
             bytes: text.into(),
@@ -371,13 +369,19 @@ impl<'a> Attempt<'a> {
         };
         let (of_chain, of_key) = (file("chain.pem", chain), file("key.pem", key));
         let now = SystemTime::now();
-        let identity = store::identity_for(self.name, &of_chain, &of_key, now);
-        let identity = identity.map_err(|fault| self.own(STEP, &fault))?;
-        if identity.facts.not_after <= now {
-            return Err(self.own(STEP, &"the certificate that was issued has ended already"));
-        }
+        let unusable = |fault: &str| self.own(STEP, &fault);
+        let checked = store::identity_for(self.name, &of_chain, &of_key, now)
+            .map_err(|fault| unusable(&fault))
+            .and_then(|identity| {
+                let is_over = identity.facts.not_after <= now;
+                let ended = || unusable("the certificate that was issued has ended already");
+                if is_over { Err(ended()) } else { Ok(identity) }
+            });
+        let identity = checked.inspect_err(|_| state.order = None)?;
+        // What cannot be stored is fetched again by the next attempt, from the same order.
         let installed = self.store.install(self.name, chain, key);
         installed.map_err(|error| self.own(STEP, &error))?;
+        state.order = None;
         self.say("issued");
         Ok(identity)
     }
