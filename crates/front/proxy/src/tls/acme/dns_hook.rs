@@ -1,12 +1,12 @@
 //! The operator's program that puts records of challenges dns-01 into the DNS, and takes them out (RFC 8555, section 8.4).
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, PipeReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::{Instant, sleep};
 
@@ -41,30 +41,43 @@ impl<'a> PresentedRecord<'a> {
 }
 
 impl Drop for PresentedRecord<'_> {
-    /// Waits on the thread of orders alone.
+    /// Takes the record out on a thread for that alone: neither a drain nor another name waits for the program.
     fn drop(&mut self) {
-        let clean = || {
-            let mut run =
-                HookRun::start(self.hook, ["cleanup", &self.name, &self.value], HOOK_MAX)?;
-            while !run.has_ended()? {
-                thread::park_timeout(LOOK);
+        let (hook, name) = (self.hook.to_vec(), self.name.clone());
+        let value = self.value.clone();
+        let clean = move || {
+            if let Err(error) = clean_up(&hook, &name, &value) {
+                tracing::error!(record = name, %error, "a record of a challenge stays in the DNS");
             }
-            Ok::<_, io::Error>(())
         };
-        if let Err(error) = clean() {
-            tracing::warn!(record = self.name, %error, "a record of a challenge stays in the DNS");
+        let started = thread::Builder::new()
+            .name("dns-hook".to_owned())
+            .spawn(clean);
+        if let Err(error) = started {
+            tracing::error!(record = self.name, %error, "a record of a challenge stays in the DNS");
         }
     }
+}
+
+fn clean_up(hook: &[String], name: &str, value: &str) -> io::Result<()> {
+    let mut run = HookRun::start(hook, ["cleanup", name, value], HOOK_MAX)?;
+    while !run.has_ended()? {
+        thread::park_timeout(LOOK);
+    }
+    Ok(())
 }
 
 /// The program while it runs. It is killed, with what it has started, if it is dropped before its end.
 #[derive(Debug)]
 struct HookRun {
-    child: Child,
-    said: File,
+    /// `None`: it has ended, or is left to a thread that waits for its end.
+    child: Option<Child>,
+    /// What the program prints.
+    output: PipeReader,
+    /// The beginning of that.
+    said: Vec<u8>,
     end: Instant,
     limit: Duration,
-    has_ended: bool,
 }
 
 impl HookRun {
@@ -73,25 +86,25 @@ impl HookRun {
         let Some((program, first)) = hook.split_first() else {
             return Err(io::Error::other("no `dns_hook` is configured"));
         };
-        let said = tempfile::tempfile()?;
+        let (output, input) = io::pipe()?;
+        fcntl_setfl(&output, OFlags::NONBLOCK)?;
         let child = Command::new(program)
             .args(first)
             .args(arguments)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::null())
-            .stdout(said.try_clone()?)
-            .stderr(said.try_clone()?)
+            .stdout(input.try_clone()?)
+            .stderr(input)
             .process_group(0)
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
-        let end = Instant::now() + limit;
         Ok(Self {
-            child,
-            said,
-            end,
+            child: Some(child),
+            output,
+            said: Vec::new(),
+            end: Instant::now() + limit,
             limit,
-            has_ended: false,
         })
     }
 
@@ -100,9 +113,14 @@ impl HookRun {
     /// # Errors
     /// It ended with another code than 0, or has run for too long.
     fn has_ended(&mut self) -> io::Result<bool> {
-        match self.child.try_wait()? {
+        let status = match &mut self.child {
+            Some(child) => child.try_wait()?,
+            None => return Ok(true),
+        };
+        self.read_output();
+        match status {
             Some(status) => {
-                self.has_ended = true;
+                self.child = None;
                 self.outcome(status).map(|()| true)
             }
             None if Instant::now() >= self.end => {
@@ -113,14 +131,23 @@ impl HookRun {
         }
     }
 
-    fn outcome(&mut self, status: ExitStatus) -> io::Result<()> {
+    /// Reads what the program has printed, and keeps the beginning. One that prints without end waits for the next look.
+    fn read_output(&mut self) {
+        let mut piece = [0; 4096];
+        for _ in 0..READS_MAX {
+            let Ok(count @ 1..) = self.output.read(&mut piece) else {
+                return;
+            };
+            let room = SAID_MAX.saturating_sub(self.said.len());
+            self.said.extend_from_slice(&piece[..count.min(room)]);
+        }
+    }
+
+    fn outcome(&self, status: ExitStatus) -> io::Result<()> {
         if status.success() {
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        self.said.rewind()?;
-        (&self.said).take(SAID_MAX).read_to_end(&mut bytes)?;
-        let said = String::from_utf8_lossy(&bytes);
+        let said = String::from_utf8_lossy(&self.said);
         let text = format!(
             "`dns_hook` ended with {status}: {}",
             said.trim().escape_debug()
@@ -130,15 +157,24 @@ impl HookRun {
 }
 
 impl Drop for HookRun {
+    /// A program of another user, such as one that sudo started, cannot be killed: so nothing waits for its end here.
     fn drop(&mut self) {
-        if self.has_ended {
+        let Some(mut child) = self.child.take() else {
             return;
+        };
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let killed = group.map_or(Ok(()), |group| kill_process_group(group, Signal::KILL));
+        if let Err(error) = killed {
+            tracing::error!(process = child.id(), %error, "`dns_hook` cannot be killed, and runs on");
         }
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            kill_process_group(group, Signal::KILL).ok();
-        }
-        self.child.wait().ok();
+        let reap = move || {
+            child.wait().ok();
+        };
+        // Without the thread it stays a zombie until this process ends.
+        thread::Builder::new()
+            .name("dns-hook".to_owned())
+            .spawn(reap)
+            .ok();
     }
 }
 
@@ -149,7 +185,10 @@ const HOOK_MAX: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The most bytes that are shown of what the program said.
-const SAID_MAX: u64 = 500;
+const SAID_MAX: usize = 500;
+
+/// The most pieces that are read of it at each look.
+const READS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -185,7 +224,13 @@ mod tests {
         present(&hook(folder.path(), &lines)).await.unwrap();
         let expected = ["present", "cleanup"]
             .map(|verb| format!("first {verb} _acme-challenge.a.test v\n0\n"));
-        assert_eq!(fs::read_to_string(said).unwrap(), expected.concat());
+        let is_whole = || {
+            let text = fs::read_to_string(&said).unwrap_or_default();
+            (text == expected.concat()).then_some(())
+        };
+        Deadline::default()
+            .poll("present and cleanup", is_whole)
+            .unwrap();
     }
 
     #[tokio::test]
@@ -227,10 +272,25 @@ mod tests {
         drop((run, pipe));
         // When nobody has the pipe open, a writer that does not wait is refused.
         let mut options = fs::OpenOptions::new();
-        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
         options.write(true).custom_flags(flags);
         let is_alone = || options.open(&fifo).is_err().then_some(());
         let alone = Deadline::default().poll("the end of all that it has started", is_alone);
         alone.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_program_that_prints_without_end_is_ended_by_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let hook = hook(folder.path(), "yes no end");
+        let mut run = HookRun::start(&hook, ["present", "n", "v"], HOOK_MAX).unwrap();
+        while run.said.len() < SAID_MAX {
+            assert!(!run.has_ended().unwrap(), "it prints without end");
+            sleep(LOOK).await;
+        }
+        run.end = Instant::now();
+        let error = run.has_ended().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(run.said.starts_with(b"no end\n") && run.said.len() == SAID_MAX);
     }
 }
