@@ -24,6 +24,8 @@ pub(crate) struct NameState {
     pub(crate) ask_window_at: u64,
     /// Why the last attempt failed.
     pub(crate) problem: Option<String>,
+    /// How many attempts in a row this process ended.
+    pub(crate) interruptions: u32,
     /// When an administrator last asked for a new certificate; 0: never.
     pub(crate) asked_at: u64,
 }
@@ -109,6 +111,7 @@ impl NameState {
     /// Notes why the attempt that began failed. `retry_after`: the seconds that the authority asked to wait.
     pub(crate) fn fail(&mut self, now: u64, problem: String, retry_after: Option<u64>) {
         self.problem = Some(problem);
+        self.interruptions = 0;
         if let Some(seconds) = retry_after {
             let asked = now + seconds.clamp(HOUR, PAUSE_MAX);
             self.next_attempt = self.next_attempt.max(asked);
@@ -127,11 +130,15 @@ impl NameState {
         };
     }
 
-    /// Notes that this process ended the attempt, whose end is not the authority's fault: it does not count, and goes on
-    /// from the moment `now` on.
+    /// Notes that this process ended the attempt, whose end is not the authority's fault. The first in a row does not count,
+    /// and goes on from the moment `now` on; further ones wait as after a failure, because a front that is stopped again and
+    /// again asks the authority each time.
     pub(crate) fn interrupt(&mut self, now: u64) {
-        self.failures = self.failures.saturating_sub(1);
-        self.next_attempt = now;
+        self.interruptions = self.interruptions.saturating_add(1);
+        if self.interruptions == 1 {
+            self.failures = self.failures.saturating_sub(1);
+            self.next_attempt = now;
+        }
     }
 
     /// Notes the authority's answer to when it wants the certificate renewed, and for how many seconds that holds. A
@@ -290,6 +297,21 @@ mod tests {
         state.succeed(NOW, certificate.unwrap());
         assert_ne!(state.next_step(certificate, NOW), NextStep::Order);
         assert_eq!((state.asked_at, state.renew_at), (NOW, None));
+    }
+
+    #[test]
+    fn a_front_that_is_stopped_again_and_again_waits() {
+        let mut state = NameState::default();
+        let mut begun = 0;
+        for second in NOW..NOW + HOUR {
+            // Each attempt is ended after half a minute, by a stop and a start.
+            if second % 30 == 0 && state.next_step(None, second) == NextStep::Order {
+                state.begin(second, 0.0);
+                state.interrupt(second + 29);
+                begun += 1;
+            }
+        }
+        assert_eq!(begun, 4, "at once, and then as after failures");
     }
 
     #[test]
