@@ -196,6 +196,7 @@ impl Issuer {
             }
             match TendedName::read(store, name) {
                 Ok(read) => {
+                    note_state(shared, &issued_name(profile, name), &read);
                     tended.names.insert(name.clone(), read);
                 }
                 Err(error) => {
@@ -271,9 +272,17 @@ impl Issuer {
         });
         let held = match lock {
             Ok(Some(lock)) => HeldLock::Held { _lock: lock },
-            Ok(None) => HeldLock::Elsewhere {
-                next_try: Instant::now() + LOCK_PAUSE,
-            },
+            Ok(None) => {
+                let is_known =
+                    matches!(self.locks.get(state_dir), Some(HeldLock::Elsewhere { .. }));
+                if !is_known {
+                    let path = state_dir.display();
+                    tracing::info!(profile, %path, "another process orders certificates in this directory, for its own names only; this one serves what is stored there until that process ends");
+                }
+                HeldLock::Elsewhere {
+                    next_try: Instant::now() + LOCK_PAUSE,
+                }
+            }
             Err(error) => {
                 tracing::error!(profile, %error, "no certificate can be ordered, as `state_dir` cannot be used");
                 HeldLock::Unusable {
@@ -332,16 +341,7 @@ impl Issuer {
         if step_changes(step) {
             keep(&attempt, &tended.state);
         }
-        let next_attempt = tended.next_attempt();
-        shared
-            .issuance
-            .note(&issued_name(profile, name), |figures| {
-                figures.failures = tended.state.failures;
-                figures.next_attempt = next_attempt;
-                figures.problem.clone_from(&tended.state.problem);
-                figures.asked_at = figures.asked_at.max(tended.state.asked_at);
-                figures.is_followed = false;
-            });
+        note_state(shared, &issued_name(profile, name), tended);
     }
 }
 
@@ -493,6 +493,17 @@ fn put_in_force(shared: &FrontState, profile: &str, live: &LiveProfile) -> bool 
         tracing::info!(profile, "certificates were replaced; {}", renewal.changes);
     }
     unread == 0
+}
+
+/// Notes what is stored of a name.
+fn note_state(shared: &FrontState, label: &IssuedName, tended: &TendedName) {
+    shared.issuance.note(label, |figures| {
+        figures.failures = tended.state.failures;
+        figures.next_attempt = tended.next_attempt();
+        figures.problem.clone_from(&tended.state.problem);
+        figures.asked_at = figures.asked_at.max(tended.state.asked_at);
+        figures.is_followed = false;
+    });
 }
 
 /// Notes why nothing is done for a name before the end of a pause after a fault of this machine.
