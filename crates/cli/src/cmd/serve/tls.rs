@@ -62,12 +62,17 @@ fn parse_certificate(text: &str) -> Result<CertificateSource, String> {
             default: false,
         }));
     }
-    let name = text.to_ascii_lowercase();
-    let is_local = name == "localhost" || name.ends_with(".test") && !name.starts_with("*.");
-    if is_local || name.parse::<IpAddr>().is_ok() {
-        return Ok(CertificateSource::SelfSigned(name));
+    let lower = text.to_ascii_lowercase();
+    let address = lower.trim_start_matches('[').trim_end_matches(']');
+    if lower == "localhost" || address.parse::<IpAddr>().is_ok() {
+        return Ok(CertificateSource::SelfSigned(address.to_owned()));
     }
-    parse_acme_name(&name).map(CertificateSource::Issued)
+    let name = parse_acme_name(lower.trim_end_matches('.'))?;
+    Ok(if name.ends_with(".test") {
+        CertificateSource::SelfSigned(name)
+    } else {
+        CertificateSource::Issued(name)
+    })
 }
 
 impl TlsArgs {
@@ -101,6 +106,15 @@ impl TlsArgs {
         let mut profile = TlsConfig::new(PROFILE, files.collect());
         profile.own_certificates.extend(self.self_signed()?);
         profile.acme = self.acme(has_clear)?;
+        let has_port = |listener: &ListenerConfig| match &listener.address {
+            ListenAddress::Tcp(address) => address.port() == 443,
+            ListenAddress::Unix(_) => false,
+        };
+        if profile.acme.is_some() && !config.listeners.iter().any(has_port) {
+            own_log::say(format_args!(
+                "warning: no --listen has the port 443, which the authority asks; have what is before the front pass it on"
+            ))?;
+        }
         if has_clear {
             let mut clear = ListenerConfig::new(at_every_address(80));
             clear.redirect_https = Some(443);
@@ -227,6 +241,8 @@ mod tests {
             ("shop.test", own("shop.test")),
             ("127.0.0.1", own("127.0.0.1")),
             ("::1", own("::1")),
+            ("[::1]", own("::1")),
+            ("www.example.org.", issued("www.example.org")),
         ] {
             assert_eq!(parse_certificate(text), Ok(source), "{text}");
         }
@@ -246,6 +262,8 @@ mod tests {
             "a,b,c",
             "*.example.org",
             "*.a.test",
+            ".test",
+            "https://shop.test",
             "a.b/",
         ] {
             assert!(parse_certificate(bad).is_err(), "{bad}");
