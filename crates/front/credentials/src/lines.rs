@@ -47,6 +47,9 @@ pub enum LineFault {
     /// A member of a group is in quotes.
     #[error("a user in quotes is not supported")]
     Quote,
+    /// The line ends with a backslash, by which httpd joins the next line to it.
+    #[error("the line ends with a backslash")]
+    Backslash,
     /// Another line has the same user.
     #[error("the user has a line already: line {first}")]
     Duplicate {
@@ -78,6 +81,7 @@ impl FaultyLine {
             LineFault::Hash(fault) => fault.hint(),
             LineFault::NoColon => "a user is `user:hash`, a group is `group: user user`",
             LineFault::Quote => "write the name without quotes; it can have no spaces",
+            LineFault::Backslash => "httpd joins the next line to it, also to a comment",
             LineFault::Duplicate { .. } => "remove one of both",
             LineFault::TooLong { .. }
             | LineFault::ControlCharacter
@@ -111,10 +115,13 @@ pub(crate) fn read<'f>(
     let mut faults = Vec::new();
     for (line, bytes) in (1..).zip(file.split(|byte| *byte == b'\n')) {
         let bytes = bytes.trim_ascii();
-        if bytes.is_empty() || bytes.starts_with(b"#") {
+        let text = if bytes.ends_with(b"\\") {
+            Err(LineFault::Backslash)
+        } else if bytes.is_empty() || bytes.starts_with(b"#") {
             continue;
-        }
-        let text = text_of(bytes, line_bytes_max);
+        } else {
+            text_of(bytes, line_bytes_max)
+        };
         let Err(found) = text.and_then(|text| take(line, text)) else {
             continue;
         };
@@ -215,6 +222,13 @@ mod tests {
             (7, LineFault::ControlCharacter),
         ];
         assert_eq!(check(file), Err(expected));
+    }
+
+    #[test]
+    fn no_line_joins_the_next() {
+        let file = b"# old \\\na:1\nb:2\\\r\nc\\d:3\n\\ \n";
+        let expected = [1, 3, 5].map(|line| (line, LineFault::Backslash));
+        assert_eq!(check(file), Err(expected.to_vec()));
     }
 
     #[test]

@@ -57,6 +57,10 @@ fn rounds_and_rest(rest: &str) -> Result<(u32, &str), HashFault> {
         return Ok((Params::RECOMMENDED_ROUNDS, rest));
     };
     let (digits, salt_and_digest) = with_rounds.split_once('$').ok_or(HashFault::Malformed)?;
+    // The systems' crypt takes no leading zeros.
+    if digits.starts_with('0') {
+        return Err(HashFault::Malformed);
+    }
     let rounds = decimal(digits)?;
     if rounds > ROUNDS_MAX {
         return Err(HashFault::Rounds { rounds });
