@@ -22,6 +22,8 @@ pub(crate) struct PasswordSignOn<'a> {
     pub(crate) fields: Vec<String>,
     /// Whether applications get the client's `Authorization`.
     pub(crate) passes_credentials: bool,
+    /// Whether the source takes white space around a line of the users' file for a part of it.
+    pub(crate) keeps_white_space: bool,
 }
 
 impl PasswordSignOn<'_> {
@@ -36,6 +38,20 @@ impl PasswordSignOn<'_> {
         if let Some(line) = unknown_to_source(&text) {
             return Err(format!(
                 "`{}` has in line {line} an argon2 hash, which the source does not know: that user cannot sign on there",
+                self.users_file
+            ));
+        }
+        if let Some(line) = line_of(&text, |it| it.trim_ascii_start().starts_with(b"/")) {
+            return Err(format!(
+                "`{}` has in line {line} a user like the subject of a certificate, whose password is known to all",
+                self.users_file
+            ));
+        }
+        if self.keeps_white_space
+            && let Some(line) = line_of(&text, has_white_space_around)
+        {
+            return Err(format!(
+                "`{}` has in line {line} white space around the user, which the source takes for a part of the line",
                 self.users_file
             ));
         }
@@ -107,12 +123,23 @@ fn refused(path: &str, faults: &[FaultyLine]) -> String {
 
 /// The first line with a hash that the front takes and neither httpd nor nginx does: they ask `crypt` of the system.
 fn unknown_to_source(text: &[u8]) -> Option<usize> {
-    let mut lines = text.split(|it| *it == b'\n');
-    let is_unknown = |line: &[u8]| {
+    line_of(text, |line| {
         let hash = line.splitn(2, |it| *it == b':').nth(1);
         hash.is_some_and(|it| it.starts_with(b"$argon2"))
-    };
-    lines.position(is_unknown).map(|at| at + 1)
+    })
+}
+
+/// The number of the first such line.
+fn line_of(text: &[u8], is_such: impl Fn(&[u8]) -> bool) -> Option<usize> {
+    let mut lines = text.split(|it| *it == b'\n');
+    lines.position(is_such).map(|at| at + 1)
+}
+
+/// Whether a line that is not empty has white space at its beginning or end; that it ends with CR and LF does not count.
+fn has_white_space_around(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let trimmed = line.trim_ascii();
+    !trimmed.is_empty() && trimmed.len() != line.len()
 }
 
 /// How the front's sign-on differs from the source's.

@@ -220,6 +220,9 @@ pub(crate) struct Settings {
     /// Whether an unknown directive may keep clients out, while sections are being applied; then it is part of
     /// `access`.
     pub(crate) is_strange: bool,
+    /// Whether the rule redirects after its access rules, while sections are being applied; then it is closed unless
+    /// all clients are let in.
+    pub(crate) redirects_late: bool,
     /// The host name that is sent to backends, while sections are being applied; then it is a key of the upstream.
     pub(crate) sent_host: Option<String>,
     /// Further keys of the route.

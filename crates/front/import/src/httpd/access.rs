@@ -203,6 +203,10 @@ pub(crate) fn of_section(directives: &[Directive], ledger: &mut Ledger) -> Guard
             _ => {}
         }
     }
+    if guards.compat.is_some() {
+        // mod_access_compat takes nothing from an outer section if it has a directive in this one.
+        guards.satisfy = guards.satisfy.or(Some(Satisfy::All));
+    }
     say_sign_on(directives, ledger);
     let address_tests = addresses(directives);
     match guards.joined() {

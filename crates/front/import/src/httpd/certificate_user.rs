@@ -33,6 +33,8 @@ pub(super) fn tell(site: Site<'_>, rules: &mut [Rule], plan: &mut Plan, ledger: 
         let mut telling = plan.upstreams[*upstream].clone();
         if telling.backends.iter().all(|it| it.url.starts_with("ajp")) {
             telling.keys.insert("remote_user".to_owned(), quoted(user));
+            // Another server may ask for passwords.
+            telling.keys.remove("auth_type");
             *upstream = plan.upstream(telling);
         }
     }

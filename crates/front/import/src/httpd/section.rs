@@ -9,7 +9,7 @@ use crate::httpd::sign_on::SignOnReader;
 use crate::httpd::variables::sets;
 use crate::httpd::{expressions, fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
-use crate::ledger::{Ledger, LedgerKeeper as _, Place};
+use crate::ledger::{Ledger, LedgerKeeper as _, Place, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::methods;
 use crate::plan::{Access, Action, Fields, Plan, Rule, Satisfy, Settings, SharedSettings};
@@ -183,6 +183,8 @@ impl SectionLayer {
         self.guards = Guards {
             is_strange: self.guards.closes() || has_answer || has_guarding_settings,
             authz,
+            // It lets in no client whom `Satisfy Any` of an outer section keeps out.
+            satisfy: self.guards.satisfy.filter(|it| *it == Satisfy::All),
             ..Guards::default()
         };
     }
@@ -194,9 +196,12 @@ impl SectionLayer {
             rule.settings.keys.remove("compress_types");
         }
         rule.settings.merge(&self.change);
-        // httpd redirects before it asks access rules.
-        if matches!(rule.action, Action::Redirect { .. }) && self.answer.is_none() {
-            return;
+        if redirects_first(rule) {
+            if self.answer.is_none() {
+                return;
+            }
+            // The guards of outer sections were passed over.
+            rule.settings.is_strange |= matches!(self.answer, Some(Action::Redirect { .. }));
         }
         if let Some(access) = &self.guards.authz {
             rule.settings.access = access.clone();
@@ -216,6 +221,7 @@ impl SectionLayer {
         }
         if let Some(action) = &self.answer {
             rule.action = action.clone();
+            rule.settings.redirects_late = matches!(action, Action::Redirect { .. });
         }
     }
 
@@ -242,8 +248,11 @@ impl SectionLayer {
                 Common::Unsaid => {
                     has_undivided = true;
                     rule.settings.merge(&vague(&self.change));
-                    // httpd redirects before it asks access rules.
-                    if !matches!(rule.action, Action::Redirect { .. }) || self.answer.is_some() {
+                    if rule.settings.satisfy.is_some() && self.guards.satisfy == Some(Satisfy::All)
+                    {
+                        rule.settings.satisfy = self.guards.satisfy;
+                    }
+                    if !redirects_first(&rule) || self.answer.is_some() {
                         next.extend(undivided.take());
                     }
                 }
@@ -286,13 +295,20 @@ impl SectionLayer {
     fn rule_for_undivided(&self, matcher: &Matcher, place: &Place) -> Option<Rule> {
         let closes = self.guards.closes() || has_guard(&self.change);
         let action = match (&self.answer, self.guards.joined()) {
-            (Some(answer), Access::Open) => answer.clone(),
+            (Some(answer), Access::Open) if !matches!(answer, Action::Redirect { .. }) => {
+                answer.clone()
+            }
             (None, _) if !closes => return None,
             (_, Access::Nobody) => Action::Answer(403),
             _ => Action::Closed,
         };
         Some(Rule::new(Some(place), matcher.clone(), action))
     }
+}
+
+/// Whether httpd redirects before it asks access rules: by a redirect outside of sections.
+fn redirects_first(rule: &Rule) -> bool {
+    matches!(rule.action, Action::Redirect { .. }) && !rule.settings.redirects_late
 }
 
 /// Whether two rules for the same paths do the same with all requests. A part of a path that an action takes from its
@@ -358,8 +374,8 @@ pub(crate) fn skip_template(directive: &Directive, ledger: &mut Ledger) {
     }
 }
 
-/// The answer that a section gives itself: by its last redirect, which httpd sends before it runs any handler, or else
-/// by its last `SetHandler`.
+/// The answer that a section gives itself: by its last redirect, which httpd sends after its access rules and before it
+/// runs any handler, or else by its last `SetHandler`.
 fn answer(inner: &[Directive], plan: &mut Plan, ledger: &mut Ledger) -> Option<Action> {
     let mut answer = None;
     for directive in inner {
@@ -486,7 +502,7 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
 /// unknown ones in `access`, with their sign-on. If TLS is required, adds a rule that closes the same paths over plain
 /// HTTP.
 pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, ledger: &mut Ledger) {
-    let mut sign_ons = SignOnReader::new(site.files);
+    let mut sign_ons = SignOnReader::new(site);
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
         if !rule.settings.always_fields.is_empty() {
@@ -501,6 +517,7 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, led
         // `access` is complete. Settings that other rules share are not copied.
         if has_only_authz {
             sign_ons.settle(&mut rule, plan, ledger);
+            guard_redirect(&mut rule, ledger);
             settled.push(rule);
             continue;
         }
@@ -512,11 +529,29 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, led
             over_http.scheme = Some(Scheme::Http);
             let access = std::mem::take(&mut over_http.settings.access);
             over_http.settings.access = access::both(access, Access::Nobody);
+            guard_redirect(&mut over_http, ledger);
             settled.push(over_http);
         }
+        guard_redirect(&mut rule, ledger);
         settled.push(rule);
     }
     *rules = settled.into_iter().flat_map(by_methods).collect();
+}
+
+/// Closes a redirect of a section that only some clients get: routes of the front redirect all clients.
+fn guard_redirect(rule: &mut Rule, ledger: &mut Ledger) {
+    // Settings that rules share are copied only if they change.
+    if !rule.settings.redirects_late {
+        return;
+    }
+    rule.settings.redirects_late = false;
+    if rule.settings.access == Access::Open && rule.settings.sign_on.is_none() {
+        return;
+    }
+    let text =
+        "a redirect is closed here: httpd sends it only to clients whom its access rules let in";
+    ledger.say(Weight::Risk, rule.place.clone(), text);
+    rule.action = Action::Closed;
 }
 
 /// Joins all guards of a rule in `access`. The others get their defaults: they are only for the time in which sections

@@ -3,6 +3,7 @@
 use crate::directive::Directive;
 use crate::files::Files;
 use crate::httpd::fields;
+use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger, Weight};
 use crate::passwords::{DIFFERENCES, PasswordSignOn};
 use crate::plan::{Access, AuthSettings, Members, Plan, Rule, SignOn};
@@ -11,6 +12,8 @@ use crate::toml_text::quoted;
 /// Gives rules the sign-ons that their sections ask for.
 pub(super) struct SignOnReader<'a> {
     files: &'a dyn Files,
+    /// Why the server's users are not those whom the front would tell.
+    foreign: Option<String>,
     /// What was asked for last, with the result: most rules ask for the same.
     last: Option<(Question, Result<SignOn, String>)>,
 }
@@ -26,8 +29,12 @@ struct Question {
 }
 
 impl<'a> SignOnReader<'a> {
-    pub(super) fn new(files: &'a dyn Files) -> Self {
-        Self { files, last: None }
+    pub(super) fn new(site: Site<'a>) -> Self {
+        Self {
+            files: site.files,
+            foreign: site.all().find_map(foreign),
+            last: None,
+        }
     }
 
     /// Replaces users who have signed on, in the access of a rule, by a sign-on of the front. If there is none, the rule
@@ -97,6 +104,9 @@ impl<'a> SignOnReader<'a> {
     }
 
     fn answer(&mut self, question: &Question) -> Result<SignOn, String> {
+        if let Some(reason) = &self.foreign {
+            return Err(reason.clone());
+        }
         if let Some((known, answer)) = &self.last
             && known == question
         {
@@ -149,6 +159,7 @@ impl Question {
             groups: &self.members.groups,
             fields: self.fields.clone(),
             passes_credentials: self.passes_credentials,
+            keeps_white_space: false,
         };
         asked.read(files)
     }
@@ -157,6 +168,26 @@ impl Question {
     fn ids(&self) -> impl Iterator<Item = Id> {
         self.members.asked.iter().copied().chain(self.auth.ids())
     }
+}
+
+/// Why the users of passwords are others than those whom httpd lets in or tells its backends, by this directive or one
+/// inside of it.
+fn foreign(directive: &Directive) -> Option<String> {
+    let mut words = directive.words.iter();
+    let is_foreign = match directive.name.as_str() {
+        "ssloptions" => words.any(|it| it.trim_start_matches('+').eq_ignore_ascii_case(FAKE)),
+        "sslusername" | "jkremoteuserindicator" | "jkauthtypeindicator" => true,
+        _ => words.any(|it| it.contains("JK_REMOTE_USER") || it.contains("JK_AUTH_TYPE")),
+    };
+    if is_foreign {
+        let name = match directive.name.as_str() {
+            "ssloptions" => FAKE,
+            "sslusername" => "SSLUserName",
+            _ => "JK_REMOTE_USER or JK_AUTH_TYPE",
+        };
+        return Some(format!("`{name}` decides who the user is"));
+    }
+    directive.inside().iter().find_map(foreign)
 }
 
 /// Has the backends of an upstream told the user, as mod_jk and mod_proxy_ajp tell theirs.
@@ -193,3 +224,6 @@ pub(super) fn finish(directives: &[Directive], ledger: &mut Ledger) {
         }
     }
 }
+
+/// The option of mod_ssl by which certificates count as passwords. All users have the same one, which is known.
+const FAKE: &str = "FakeBasicAuth";

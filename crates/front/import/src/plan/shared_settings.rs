@@ -69,6 +69,7 @@ static NO_SETTINGS: Settings = Settings {
     auth: AuthSettings::NONE,
     tls_only: false,
     is_strange: false,
+    redirects_late: false,
     sent_host: None,
     keys: Keys::new(),
     limits: Vec::new(),

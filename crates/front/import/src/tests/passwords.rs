@@ -210,6 +210,12 @@ fn passwords_that_the_front_cannot_compare_close_the_place() {
             "ann:$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$6YEHHKfTDyGmKMQvqTdWEQ\n",
             "argon2",
         ),
+        (&format!("#\n {USERS}"), "line 2 white space"),
+        (
+            &format!("#\n{}\t\n", USERS.trim_end()),
+            "line 2 white space",
+        ),
+        (&format!(" # old\n{USERS}"), "line 1 white space"),
     ] {
         closed(BASIC, users, said);
     }
@@ -512,6 +518,137 @@ fn a_sign_on_of_httpd_that_the_front_has_not_closes_the_place() {
 }
 
 #[test]
+fn who_httpd_takes_for_the_user_otherwise_closes_the_place() {
+    let basic = format!("{HTTPD}\nRequire valid-user");
+    let section = format!("<Location /in>\n{basic}\n</Location>");
+    for sections in [
+        format!("SSLOptions +StdEnvVars +FakeBasicAuth\n{section}"),
+        format!("SSLOptions fakebasicauth\n{section}"),
+        format!("<Location /in>\nSSLOptions +FakeBasicAuth\n{basic}\n</Location>"),
+        format!("<Directory />\nSSLOptions +FakeBasicAuth\n</Directory>\n{section}"),
+        format!("SSLUserName SSL_CLIENT_S_DN_CN\n{section}"),
+        format!("<Location /in>\nSSLUserName SSL_CLIENT_S_DN_CN\n{basic}\n</Location>"),
+        format!("JkRemoteUserIndicator X\n{section}"),
+        format!("SetEnv JK_REMOTE_USER root\n{section}"),
+        format!("SetEnvIf X-User (.*) JK_REMOTE_USER=$1\n{section}"),
+    ] {
+        let import = of_httpd(&sections, USERS);
+        let route = "path = \"/in\"; status = 403";
+        assert!(has(&import, route), "{sections}\n{}", import.text);
+        let is_said = |it: &Remark| it.text.contains("decides who the user is");
+        assert!(import.remarks.iter().any(is_said), "{:?}", import.remarks);
+    }
+    let import = of_httpd(&format!("SSLOptions -FakeBasicAuth\n{section}"), USERS);
+    assert_eq!(sign_ons(&import).len(), 1, "{}", import.text);
+    // The front would take these files for others than httpd does.
+    for (users, said) in [
+        (USERS.replace("ann", "/CN=ann"), "subject of a certificate"),
+        (format!("# old \\\n{USERS}"), "ends with a backslash"),
+    ] {
+        let import = of_httpd(&section, &users);
+        assert!(
+            has(&import, "path = \"/in\"; status = 403"),
+            "{}",
+            import.text
+        );
+        let is_said = |it: &Remark| it.text.contains(said);
+        assert!(import.remarks.iter().any(is_said), "{:?}", import.remarks);
+    }
+    // httpd takes white space around a line for nothing.
+    let import = of_httpd(&section, &format!(" {USERS}"));
+    assert_eq!(sign_ons(&import).len(), 1, "{}", import.text);
+}
+
+#[test]
+fn satisfy_any_ends_where_a_deeper_section_orders() {
+    let any = format!("{HTTPD}\nRequire valid-user\nOrder deny,allow\nDeny from all\nSatisfy Any");
+    let of = |deeper: &str| {
+        of_httpd(
+            &format!("<Location />\n{any}\n</Location>\n{deeper}"),
+            USERS,
+        )
+    };
+    let closed = |deeper: &str| {
+        let import = of(deeper);
+        let mut all = routes(&import).into_iter();
+        let own = all.find(|it| it.contains("/in")).unwrap();
+        assert!(own.contains("status = 403"), "{deeper}\n{}", import.text);
+    };
+    closed("<Location /in>\nOrder allow,deny\nDeny from all\n</Location>");
+    closed("<Location /in>\nSatisfy Any\n</Location>\n<Location /in>\nDeny from all\n</Location>");
+    closed(
+        "<LocationMatch \"^/in(?!x)\">\nOrder deny,allow\nAllow from all\nRequire valid-user\n</LocationMatch>",
+    );
+    let import = of("<Location /in>\nOrder allow,deny\nAllow from all\n</Location>");
+    let route = "path = \"/in\"; upstream = \"t\"; auth = \"staff\"";
+    assert!(has(&import, route), "{}", import.text);
+    let open = "<Location />\nRequire all denied\nSatisfy Any\nAllow from all\n</Location>";
+    for deeper in [
+        "<Location /in>\nAllow from all\n</Location>",
+        "<LocationMatch \"^/in(?!x)\">\nAllow from all\n</LocationMatch>",
+    ] {
+        let import = of_httpd(&format!("{open}\n{deeper}"), USERS);
+        let mut all = routes(&import).into_iter();
+        let own = all.find(|it| it.contains("/in")).unwrap();
+        assert!(own.contains("status = 403"), "{deeper}\n{}", import.text);
+    }
+}
+
+#[test]
+fn a_redirect_of_a_section_is_sent_only_where_all_are_let_in() {
+    let redirect = "Redirect https://elsewhere.example/";
+    let asking = format!("{HTTPD}\nRequire valid-user");
+    for (sections, is_sent) in [
+        (format!("<Location /in>\n{redirect}\n</Location>"), true),
+        (
+            format!("<Location /in>\nRequire all granted\n{redirect}\n</Location>"),
+            true,
+        ),
+        (
+            format!("<Location /in>\nRequire ip 10.0.0.1\n{redirect}\n</Location>"),
+            false,
+        ),
+        (
+            format!("<Location /in>\nRequire all denied\n{redirect}\n</Location>"),
+            false,
+        ),
+        (
+            format!("<Location />\n{asking}\n</Location>\n<Location /in>\n{redirect}\n</Location>"),
+            false,
+        ),
+        (
+            format!(
+                "<Location /in>\n{redirect}\n</Location>\n<Location /in>\n{asking}\n</Location>"
+            ),
+            false,
+        ),
+        // httpd redirects by those outside of sections before it asks.
+        (
+            format!("Redirect /x https://elsewhere.example/\n<Location /x>\n{asking}\n</Location>"),
+            true,
+        ),
+        (
+            format!(
+                "Redirect /x https://else.example/\n<Location />\n{asking}\n</Location>\n<Location /x>\n{redirect}\n</Location>"
+            ),
+            false,
+        ),
+    ] {
+        let import = of_httpd(&sections, USERS);
+        let is_found = import.text.contains("https://elsewhere.example");
+        assert_eq!(is_found, is_sent, "{sections}\n{}", import.text);
+        let says =
+            |it: &Remark| it.weight == Weight::Risk && it.text.contains("a redirect is closed");
+        assert_eq!(
+            import.remarks.iter().any(says),
+            !is_sent,
+            "{:?}",
+            import.remarks
+        );
+    }
+}
+
+#[test]
 fn files_behind_a_password_are_served_behind_it() {
     let of = |sections: &str| {
         let conf = format!("Listen 80\nDocumentRoot /srv\n{sections}");
@@ -610,6 +747,37 @@ fn the_user_of_a_certificate_is_told_where_all_clients_have_one() {
             import.directives
         );
     }
+}
+
+#[test]
+fn the_user_of_a_certificate_has_no_kind_of_password() {
+    let tls = "SSLEngine on\nSSLCertificateFile /c.pem\nSSLCertificateKeyFile /k.pem";
+    let conf = format!(
+        "Listen 443\nProxyPreserveHost On\n\
+         <VirtualHost *:443>\nServerName a.example\n{tls}\nProxyPass / ajp://t:8009/\n\
+         <Location />\n{HTTPD}\nRequire valid-user\n</Location>\n</VirtualHost>\n\
+         <VirtualHost *:443>\nServerName b.example\n{tls}\nSSLCACertificateFile /ca.pem\nSSLVerifyClient require\n\
+         SSLUserName SSL_CLIENT_S_DN_CN\nProxyPass / ajp://t:8009/\n</VirtualHost>\n"
+    );
+    let files = [
+        ("/httpd.conf", conf.as_str()),
+        ("/users", USERS),
+        ("/ca.pem", "x"),
+        ("/c.pem", "x"),
+        ("/k.pem", "x"),
+    ];
+    let import = converted(&files, None);
+    let mut upstreams = import
+        .text
+        .split("\n[")
+        .filter(|it| it.contains("tls:subject_cn"));
+    let of_certificate = upstreams.next().unwrap();
+    assert!(!of_certificate.contains("auth_type"), "{}", import.text);
+    assert!(
+        import.text.contains("auth_type = \"text:Basic\""),
+        "{}",
+        import.text
+    );
 }
 
 const USERS: &str = "ann:$2y$04$BDsctodQR/lVgkBWw8Wue.7UqFJZ1OUfa1MHqRqRBxBImKQbgf.e.\n";

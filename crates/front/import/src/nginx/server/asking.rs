@@ -45,6 +45,7 @@ impl ServerReader<'_, '_> {
             users_file: file.map_or("", |it| it.word(0)),
             fields: claims.into_iter().map(|(name, _)| name).collect(),
             passes_credentials: sign_on::passes_credentials(scope),
+            keeps_white_space: true,
             ..PasswordSignOn::default()
         };
         let found = match file {
