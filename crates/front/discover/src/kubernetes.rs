@@ -1,6 +1,6 @@
 //! Discovers the pods of a Service of Kubernetes: lists its EndpointSlices, then watches them.
 //!
-//! [`crate::api`] asks the API server, [`slices`] makes members of what it says. This module is the thread between
+//! `api` asks the API server, `slices` makes members of what it says. This module is the thread between
 //! them: it goes on from the last version after a watch has ended or broken off, and lists anew if the version is too
 //! old or the server refuses. What is in force stays while the server is away.
 

@@ -21,7 +21,7 @@ impl fmt::Display for ApiError {
     }
 }
 
-/// The kinds of [`ApiError`], by which they are counted.
+/// The kinds of `ApiError`, by which they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiErrorKind {
     /// A file with the token or the authorities cannot be used.
