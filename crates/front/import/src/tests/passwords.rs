@@ -210,12 +210,6 @@ fn passwords_that_the_front_cannot_compare_close_the_place() {
             "ann:$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$6YEHHKfTDyGmKMQvqTdWEQ\n",
             "argon2",
         ),
-        (&format!("#\n {USERS}"), "line 2 white space"),
-        (
-            &format!("#\n{}\t\n", USERS.trim_end()),
-            "line 2 white space",
-        ),
-        (&format!(" # old\n{USERS}"), "line 1 white space"),
     ] {
         closed(BASIC, users, said);
     }
@@ -240,6 +234,24 @@ fn passwords_that_the_front_cannot_compare_close_the_place() {
     ] {
         closed(lines, USERS, said);
     }
+}
+
+#[test]
+fn white_space_around_a_user_of_nginx_closes_the_place() {
+    for (users, line) in [
+        (format!("#\n {USERS}"), 2),
+        (format!("#\n{}\t\n", USERS.trim_end()), 2),
+        (format!(" # old\n{USERS}"), 1),
+    ] {
+        let import = of_nginx(&format!("location / {{ {BASIC} {PASS} }}"), &users);
+        assert!(!import.text.contains("upstream = \"app\""), "{users}");
+        let said = format!("line {line} white space");
+        let is_said = |it: &Remark| it.weight == Weight::Risk && it.text.contains(&said);
+        assert!(import.remarks.iter().any(is_said), "{:?}", import.remarks);
+    }
+    let ends = USERS.replace('\n', "\r\n\r\n  \n");
+    let import = of_nginx(&format!("location / {{ {BASIC} {PASS} }}"), &ends);
+    assert_eq!(sign_ons(&import).len(), 1, "{}", import.text);
 }
 
 #[test]
