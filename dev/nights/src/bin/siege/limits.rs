@@ -25,10 +25,11 @@ pub(crate) fn run(minutes: u64) -> anyhow::Result<Verdict> {
     let evicted = front.metric("catamaran_limit_evicted_total")?;
     let alarms = front.alarms().len() as u64;
     drop(front);
-    let (nginx, listens) = nginx()?;
-    let theirs = siege(listens, nginx.id(), time)?;
     println!("       strange keys  refused  honest  refused  greedy  passed  of allowed  MiB more");
     ours.print("ours");
+    println!("{evicted} keys were forgotten; {alarms} panics or errors in the log");
+    let (nginx, listens) = nginx()?;
+    let theirs = siege(listens, nginx.id(), time)?;
     theirs.print("nginx");
     let mut verdict = Verdict::default();
     verdict.never("strange key refused", ours.strangers.refused());
