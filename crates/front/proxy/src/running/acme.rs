@@ -3,9 +3,9 @@
 //! It is one thread for all names, so that the front never makes two attempts at a time, and it has an event loop of
 //! its own: no worker waits for an authority. A certificate that was issued is put in force as a changed file is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 use std::{io, thread};
@@ -14,7 +14,7 @@ use catamaran_tls::{Identity, RenewalId};
 use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
 
-use crate::config::AcmeChallenge;
+use crate::config::{AcmeChallenge, AcmeConfig};
 use crate::date::{show_moment, unix_seconds};
 use crate::listener::drain::Drain;
 use crate::tls::acme::IssuedName;
@@ -39,7 +39,6 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
             runtime,
             locks: HashMap::new(),
             tended: BTreeMap::new(),
-            followed: HashMap::new(),
         };
         while let Some(shared) = weak.upgrade() {
             if shared.drain.has_begun() {
@@ -67,29 +66,23 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
 /// What the thread knows.
 struct Issuer {
     runtime: Runtime,
-    /// The locks of the directories with certificates.
-    locks: HashMap<PathBuf, HeldLock>,
+    /// The locks of names that this process has, by their files.
+    locks: HashMap<PathBuf, StoreLock>,
     /// The profiles that get certificates, by name.
     tended: BTreeMap<String, TendedProfile>,
-    /// The profiles for which another process orders, each with the time at which its certificates are read next.
-    followed: HashMap<String, Instant>,
-}
-
-/// The lock of one `state_dir`.
-enum HeldLock {
-    /// This process orders.
-    Held { _lock: StoreLock },
-    /// Another process has it. It is tried again at this time.
-    Elsewhere { next_try: Instant },
-    /// The directory cannot be used. It is tried again at this time.
-    Unusable { next_try: Instant, problem: String },
 }
 
 /// A profile, and what is stored of its names.
 struct TendedProfile {
     live: Weak<LiveProfile>,
-    /// The names whose files were read. Nothing is ordered for another one.
+    /// Whether `state_dir` could be used.
+    is_open: bool,
+    /// The names for which another process orders.
+    followed: Vec<String>,
+    /// The names of whose locks this process has and whose files were read. Nothing is ordered for another one.
     names: BTreeMap<String, TendedName>,
+    /// When locks are tried that could not be had yet; `None`: there are none.
+    next_locks: Option<Instant>,
     /// When files are read that could not be read yet; `None`: there are none.
     next_read: Option<Instant>,
 }
@@ -110,9 +103,7 @@ impl Issuer {
                 continue;
             };
             let store = Store::new(config);
-            if !self.may_order(shared, profile, live, &store) {
-                continue;
-            }
+            self.take_locks(shared, profile, live, &store);
             self.read_missing(shared, profile, live, &store);
             for name in &config.names {
                 if shared.drain.has_begun() {
@@ -127,51 +118,82 @@ impl Issuer {
         }
     }
 
-    /// Forgets profiles and directories that are not configured any more.
+    /// Forgets profiles and names that are not configured any more.
     fn forget(&mut self, shared: &FrontState, profiles: &Profiles) {
         let acme = |profile: &str| profiles.get(profile)?.config.acme.as_ref();
         self.tended.retain(|profile, _| acme(profile).is_some());
-        self.followed.retain(|profile, _| acme(profile).is_some());
         let configs = profiles.values().filter_map(|it| it.config.acme.as_ref());
-        let state_dirs: Vec<&PathBuf> = configs.map(|it| &it.state_dir).collect();
-        self.locks
-            .retain(|state_dir, _| state_dirs.contains(&state_dir));
+        let lock_files: HashSet<PathBuf> = configs.flat_map(lock_files).collect();
+        self.locks.retain(|file, _| lock_files.contains(file));
         let names =
             |it: &IssuedName| acme(&it.profile).is_some_and(|acme| acme.names.contains(&it.name));
         shared.issuance.retain(names);
     }
 
-    /// Whether this process orders for a profile.
-    fn may_order(
+    /// Takes the locks of a profile's names that it can have, and serves what is stored of the others.
+    fn take_locks(
         &mut self,
         shared: &FrontState,
         profile: &str,
         live: &Arc<LiveProfile>,
         store: &Store,
-    ) -> bool {
+    ) {
         let Some(config) = &live.config.acme else {
-            return false;
+            return;
         };
-        let holds = self.holds(&config.state_dir, profile, store);
-        let is_known = self
-            .tended
-            .get(profile)
-            .is_some_and(|it| std::ptr::eq(it.live.as_ptr(), Arc::as_ptr(live)));
-        if holds && !is_known {
-            let tended = TendedProfile {
-                live: Arc::downgrade(live),
-                names: BTreeMap::new(),
-                next_read: Some(Instant::now()),
+        let of_profile = self.tended.entry(profile.to_owned());
+        let tended = of_profile.or_insert_with(|| TendedProfile::new(live));
+        if !std::ptr::eq(tended.live.as_ptr(), Arc::as_ptr(live)) {
+            *tended = TendedProfile::new(live);
+        }
+        if tended.next_locks.is_none_or(|next| Instant::now() < next) {
+            return;
+        }
+        let opened = tended.open(profile, store);
+        let (mut followed, mut fault) = (Vec::new(), None);
+        for name in &config.names {
+            let file = store.lock_file(name);
+            if self.locks.contains_key(&file) {
+                continue;
+            }
+            let lock = match &opened {
+                Ok(()) => store.lock(name).map_err(|error| error.to_string()),
+                Err(problem) => Err(problem.clone()),
             };
-            self.tended.insert(profile.to_owned(), tended);
+            match lock {
+                Ok(Some(lock)) => {
+                    self.locks.insert(file, lock);
+                    tended.next_read = Some(Instant::now());
+                }
+                Ok(None) => {
+                    note_followed(shared, &issued_name(profile, name));
+                    followed.push(name.clone());
+                }
+                Err(problem) => {
+                    let text = format!("`state_dir` cannot be used: {problem}");
+                    note_unready(shared, &issued_name(profile, name), &text);
+                    fault = Some(problem);
+                }
+            }
         }
-        if holds {
-            self.followed.remove(profile);
+        let has_all = followed.is_empty() && fault.is_none();
+        let pause = if fault.is_some() {
+            FAULT_PAUSE
         } else {
-            self.tended.remove(profile);
-            self.follow(shared, profile, live);
+            LOCK_PAUSE
+        };
+        tended.next_locks = (!has_all).then(|| Instant::now() + pause);
+        tended.follow(profile, followed);
+        if let Some(problem) = fault {
+            tracing::error!(
+                profile,
+                problem,
+                "no certificate can be ordered, as `state_dir` cannot be used"
+            );
         }
-        holds
+        if !has_all {
+            put_in_force(shared, profile, live);
+        }
     }
 
     /// Reads what is stored of the names of which it could not be read yet. One that cannot be read now is not taken
@@ -191,7 +213,8 @@ impl Issuer {
         }
         let mut is_complete = true;
         for name in live.config.acme.iter().flat_map(|acme| &acme.names) {
-            if tended.names.contains_key(name) {
+            let is_held = self.locks.contains_key(&store.lock_file(name));
+            if !is_held || tended.names.contains_key(name) {
                 continue;
             }
             match TendedName::read(store, name) {
@@ -224,76 +247,6 @@ impl Issuer {
             tended.names.remove(name);
             tended.next_read = Some(Instant::now() + FAULT_PAUSE);
         }
-    }
-
-    /// Serves the certificates that another process orders.
-    fn follow(&mut self, shared: &FrontState, profile: &str, live: &LiveProfile) {
-        let next = self.followed.get(profile);
-        if next.is_some_and(|next| Instant::now() < *next) {
-            return;
-        }
-        let next_look = Instant::now() + LOCK_PAUSE;
-        self.followed.insert(profile.to_owned(), next_look);
-        put_in_force(shared, profile, live);
-        let Some(config) = &live.config.acme else {
-            return;
-        };
-        for name in &config.names {
-            let label = issued_name(profile, name);
-            match self.locks.get(&config.state_dir) {
-                Some(HeldLock::Unusable { problem, .. }) => note_unready(shared, &label, problem),
-                Some(HeldLock::Held { .. } | HeldLock::Elsewhere { .. }) | None => {
-                    shared.issuance.note(&label, |figures| {
-                        figures.is_followed = true;
-                        figures.problem = None;
-                    });
-                }
-            }
-        }
-    }
-
-    /// Whether this process has the lock of a directory, which it takes if it can.
-    fn holds(&mut self, state_dir: &Path, profile: &str, store: &Store) -> bool {
-        match self.locks.get(state_dir) {
-            Some(HeldLock::Held { .. }) => return true,
-            Some(HeldLock::Elsewhere { next_try } | HeldLock::Unusable { next_try, .. })
-                if Instant::now() < *next_try =>
-            {
-                return false;
-            }
-            Some(HeldLock::Elsewhere { .. } | HeldLock::Unusable { .. }) | None => {}
-        }
-        let lock = store.open().and_then(|narrowed| {
-            for path in narrowed {
-                let path = path.display();
-                tracing::warn!(profile, %path, "others could read what only the front may; their rights were removed");
-            }
-            store.lock()
-        });
-        let held = match lock {
-            Ok(Some(lock)) => HeldLock::Held { _lock: lock },
-            Ok(None) => {
-                let is_known =
-                    matches!(self.locks.get(state_dir), Some(HeldLock::Elsewhere { .. }));
-                if !is_known {
-                    let path = state_dir.display();
-                    tracing::info!(profile, %path, "another process orders certificates in this directory, for its own names only; this one serves what is stored there until that process ends");
-                }
-                HeldLock::Elsewhere {
-                    next_try: Instant::now() + LOCK_PAUSE,
-                }
-            }
-            Err(error) => {
-                tracing::error!(profile, %error, "no certificate can be ordered, as `state_dir` cannot be used");
-                HeldLock::Unusable {
-                    next_try: Instant::now() + FAULT_PAUSE,
-                    problem: format!("`state_dir` cannot be used: {error}"),
-                }
-            }
-        };
-        let holds = matches!(held, HeldLock::Held { .. });
-        self.locks.insert(state_dir.to_owned(), held);
-        holds
     }
 
     /// Takes the step that is due for a name, if one is.
@@ -516,6 +469,21 @@ fn note_unready(shared: &FrontState, label: &IssuedName, problem: &str) {
     });
 }
 
+/// Notes that another process orders for a name.
+fn note_followed(shared: &FrontState, label: &IssuedName) {
+    shared.issuance.note(label, |figures| {
+        figures.is_followed = true;
+        figures.problem = None;
+    });
+}
+
+/// The locks of all names of a profile.
+fn lock_files(config: &AcmeConfig) -> impl Iterator<Item = PathBuf> {
+    let store = Store::new(config);
+    let names = config.names.iter();
+    names.map(move |name| store.lock_file(name))
+}
+
 fn issued_name(profile: &str, name: &str) -> IssuedName {
     IssuedName {
         profile: profile.to_owned(),
@@ -527,6 +495,48 @@ fn validity(certificate: &Identity) -> Validity {
     Validity {
         not_before: unix_seconds(certificate.facts.not_before),
         not_after: unix_seconds(certificate.facts.not_after),
+    }
+}
+
+impl TendedProfile {
+    fn new(live: &Arc<LiveProfile>) -> Self {
+        Self {
+            live: Arc::downgrade(live),
+            is_open: false,
+            followed: Vec::new(),
+            names: BTreeMap::new(),
+            next_locks: Some(Instant::now()),
+            next_read: Some(Instant::now()),
+        }
+    }
+
+    /// Makes `state_dir` ready, once.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    fn open(&mut self, profile: &str, store: &Store) -> Result<(), String> {
+        if self.is_open {
+            return Ok(());
+        }
+        for path in store.open().map_err(|error| error.to_string())? {
+            let path = path.display();
+            tracing::warn!(profile, %path, "others could read what only the front may; their rights were removed");
+        }
+        self.is_open = true;
+        Ok(())
+    }
+
+    /// Notes the names for which another process orders, and logs them if they have changed.
+    fn follow(&mut self, profile: &str, names: Vec<String>) {
+        if !names.is_empty() && names != self.followed {
+            let names = names.join(", ");
+            tracing::info!(
+                profile,
+                names,
+                "another process orders the certificates of these names; this one serves what is stored of them until that process ends"
+            );
+        }
+        self.followed = names;
     }
 }
 
@@ -565,7 +575,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How often an attempt goes on after the authority refused nonces.
 const NONCES_MAX: usize = 10;
 
-/// The pause between two tries to take a lock that another process has, and between two looks at its certificates.
+/// The pause between two tries to take locks that another process has, and between two looks at its certificates.
 const LOCK_PAUSE: Duration = Duration::from_secs(5);
 
 /// The pause after a directory could not be used.

@@ -491,6 +491,36 @@ fn an_upgrade_while_the_authority_validates_goes_on_with_the_order() {
 }
 
 #[test]
+fn a_second_front_with_the_same_directory_orders_for_its_other_names() {
+    let mut site = site("\"a.test\"", &[]);
+    site.wait_for("a.test");
+    let account_file = site.folder().join("account.json");
+    let account = fs::read(&account_file).unwrap();
+    // The authority asks the first front, which answers for the second.
+    let asked = format!("\"{}\"", site.pebble.challenges());
+    let with_both = site
+        .config
+        .replace("names = \"a.test\"", "names = [\"a.test\", \"b.test\"]")
+        .replace(&asked, "\"127.0.0.1:0\"");
+    let second = Front::with_config(&with_both).unwrap();
+    let first = std::mem::replace(&mut site.front, second);
+    site.wait_for("b.test");
+    assert_eq!(site.status("a.test"), "200");
+    let line = site.front.wait_for_log("another process orders").unwrap();
+    assert!(line.contains("names=\"a.test\""), "{line}");
+    assert_eq!(site.told("a.test")["next_attempt"], Value::Null);
+    let counted = orders_and_certificates(&site.pebble);
+    assert_eq!(counted, (2, 2), "{}", site.pebble.log());
+    assert_eq!(fs::read(&account_file).unwrap(), account);
+    // The end of the first one frees its name.
+    drop(first);
+    let is_taken_over = || site.told("a.test")["next_attempt"].as_str().map(drop);
+    Deadline::default()
+        .poll("the lock of a.test", is_taken_over)
+        .unwrap();
+}
+
+#[test]
 fn a_name_that_leads_elsewhere_is_ordered_at_each_third_attempt() {
     let site = site_with(&[], |pebble, state, url| {
         let keys = "preflight = true\nchallenge = \"http-01\"";

@@ -359,8 +359,9 @@ static KEYS: &[Key<RawAcme>] = &[
         preset: Preset::Value("\"/var/lib/catamaran/acme\""),
         sample: "\"/srv/acme\"",
         effect: "The directory with the account, the keys, the certificates and what is known of each name. The front \
-                 makes it, with the mode 0700, and takes the rights of others off what is in it. One process orders at \
-                 a time (`lock`); another one that serves meanwhile answers its challenges, too.",
+                 makes it, with the mode 0700, and takes the rights of others off what is in it. For each name one \
+                 process orders at a time (`lock` in its folder); another one that serves meanwhile answers its \
+                 challenges, too.",
         extremes: "Without it each start would order anew, and soon meet the authority's limits: keep it, and back it up. \
                    On NFS the lock may exclude nobody.",
         elsewhere: "nginx `state_path`; httpd `MDStoreDir`; Caddy `storage`",

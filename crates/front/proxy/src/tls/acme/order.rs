@@ -13,13 +13,14 @@ use instant_acme::{
     Problem, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, RsaKeySize};
+use tokio::time::{Instant, sleep};
 
 use super::challenges;
 use super::client::AuthorityClient;
 use super::dns_hook::PresentedRecord;
 use super::preflight;
 use super::schedule::{NameState, RenewalWindow};
-use super::store::{self, PendingChallenge, Store};
+use super::store::{self, PendingChallenge, Store, StoreLock};
 use crate::config::{AcmeChallenge, AcmeConfig, IssuedKeyType};
 
 /// An attempt for one name.
@@ -115,18 +116,48 @@ impl<'a> Attempt<'a> {
 
     /// The account at the authority, which is made if there is none.
     async fn account(&self) -> Result<Account, AttemptFault> {
+        if let Some(account) = self.stored_account().await? {
+            return Ok(account);
+        }
+        let _lock = self.lock_account().await?;
+        // Another process may have made it meanwhile.
+        match self.stored_account().await? {
+            Some(account) => Ok(account),
+            None => self.new_account().await,
+        }
+    }
+
+    async fn stored_account(&self) -> Result<Option<Account>, AttemptFault> {
+        const STEP: &str = "account";
+        let stored = self.store.account();
+        let Some(json) = stored.map_err(|error| self.own(STEP, &error))? else {
+            return Ok(None);
+        };
+        let credentials = serde_json::from_str(&json).map_err(|error| self.own(STEP, &error))?;
+        let builder = Account::builder_with_http(Box::new(self.client.clone()));
+        let account = builder.from_credentials(credentials).await;
+        account.map(Some).map_err(|error| self.fault(STEP, error))
+    }
+
+    /// Waits until no other process makes the account.
+    async fn lock_account(&self) -> Result<StoreLock, AttemptFault> {
+        const STEP: &str = "account";
+        let end = Instant::now() + ACCOUNT_WAIT;
+        loop {
+            let lock = self.store.lock_account();
+            if let Some(lock) = lock.map_err(|error| self.own(STEP, &error))? {
+                return Ok(lock);
+            }
+            if Instant::now() >= end {
+                return Err(self.own(STEP, &"another process is making the account"));
+            }
+            sleep(ACCOUNT_LOOK).await;
+        }
+    }
+
+    async fn new_account(&self) -> Result<Account, AttemptFault> {
         const STEP: &str = "account";
         let builder = Account::builder_with_http(Box::new(self.client.clone()));
-        let stored = self
-            .store
-            .account()
-            .map_err(|error| self.own(STEP, &error))?;
-        if let Some(json) = stored {
-            let credentials =
-                serde_json::from_str(&json).map_err(|error| self.own(STEP, &error))?;
-            let account = builder.from_credentials(credentials).await;
-            return account.map_err(|error| self.fault(STEP, error));
-        }
         let contact: Vec<&str> = self.config.contact.iter().map(|it| &**it).collect();
         let new = NewAccount {
             contact: &contact,
@@ -538,9 +569,36 @@ fn new_key(key_type: IssuedKeyType) -> Result<KeyPair, rcgen::Error> {
 /// How the authority is asked whether it has decided: after 250 ms, then at doubled pauses, for a minute.
 const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(60));
 
+/// How long an attempt waits for the account that another process makes.
+const ACCOUNT_WAIT: Duration = Duration::from_secs(60);
+
+/// How often is looked whether that process has ended it.
+const ACCOUNT_LOOK: Duration = Duration::from_millis(100);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::acme::test_config;
+
+    #[tokio::test]
+    async fn one_process_makes_the_account() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = test_config(folder.path());
+        // Nobody listens there.
+        config.directory = "https://127.0.0.1:1/directory".to_owned();
+        let store = Store::new(&config);
+        store.open().unwrap();
+        let lock = store.lock_account().unwrap();
+        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let made_by_another = async {
+            tokio::task::yield_now().await;
+            store.keep_account("of the other one").unwrap();
+            drop(lock);
+        };
+        let (account, ()) = tokio::join!(attempt.account(), made_by_another);
+        let fault = account.map(|_| ()).unwrap_err();
+        assert!(fault.detail.contains("expected value"), "{fault:?}");
+    }
 
     /// The URN of a problem.
     fn urn(kind: &str) -> Option<String> {

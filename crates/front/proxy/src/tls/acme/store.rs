@@ -1,10 +1,11 @@
 //! The files of issued certificates: below `state_dir`, and readable by their owner only.
 //!
 //! ```text
-//! lock                            held by the process that orders
 //! pending/TOKEN                   answers to challenges http-01, whichever process is asked
 //! pending/DIGEST.tls-alpn-01.pem  answers to challenges tls-alpn-01, by the digest of their name
 //! CA/account.json                 the account at the authority, with its key
+//! CA/account.lock                 held by the process that makes the account
+//! CA/NAME/lock                    held by the process that orders for the name
 //! CA/NAME/state.json              what is stored of a name
 //! CA/NAME/next.pem                the key of the order under way
 //! CA/NAME/N/{chain,key}.pem       certificates, the last two
@@ -59,7 +60,8 @@ pub(crate) enum StoredFault {
     Unusable(String),
 }
 
-/// The right to order, which one process has at a time. Its end, even by SIGKILL, gives it back.
+/// The right to order for a name, or to make the account, which one process has at a time. Its end, even by SIGKILL,
+/// gives it back.
 #[derive(Debug)]
 pub(crate) struct StoreLock {
     _file: File,
@@ -91,30 +93,44 @@ impl Store {
         Ok(narrowed)
     }
 
-    /// Takes the right to order; `None`: another process has it.
+    /// Takes the right to order for a name; `None`: another process has it.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn lock(&self) -> io::Result<Option<StoreLock>> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(self.state_dir.join("lock"))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                self.remove_old_answers()?;
-                Ok(Some(StoreLock { _file: file }))
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
+    pub(crate) fn lock(&self, name: &str) -> io::Result<Option<StoreLock>> {
+        make_directory(&self.of_name(name))?;
+        let lock = take_lock(&self.lock_file(name))?;
+        if lock.is_some() {
+            self.remove_old_answers()?;
         }
+        Ok(lock)
+    }
+
+    /// The file by which processes exclude each other from ordering for a name.
+    pub(crate) fn lock_file(&self, name: &str) -> PathBuf {
+        self.of_name(name).join("lock")
+    }
+
+    /// Takes the right to make the account at the authority; `None`: another process has it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn lock_account(&self) -> io::Result<Option<StoreLock>> {
+        take_lock(&self.authority.join("account.lock"))
     }
 
     /// Removes what processes that are gone have left in `pending`, once no attempt of theirs can need it.
     fn remove_old_answers(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.pending)? {
             let entry = entry?;
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                // Another process has just removed it.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(at(&entry.path(), &error)),
+            };
             // The clock may have been set back.
-            let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
+            let age = metadata.modified()?.elapsed().unwrap_or_default();
             if age > ANSWER_AGE_MAX {
                 remove_if_there(&entry.path())?;
             }
@@ -333,6 +349,18 @@ fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
+/// Locks a file, which is made if it is not there; `None`: another process has it.
+fn take_lock(path: &Path) -> io::Result<Option<StoreLock>> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path).map_err(|error| at(path, &error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(StoreLock { _file: file })),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(at(path, &error.into())),
+    }
+}
+
 fn make_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
@@ -341,12 +369,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
 
 /// Takes the rights of others off a directory and everything below it, but follows no link.
 fn narrow(path: &Path, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        // Another process has just removed it, or put it in its place.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(at(path, &error)),
-    };
+    let metadata = fs::symlink_metadata(path).map_err(|error| at(path, &error))?;
     let own = rustix::process::geteuid().as_raw();
     if metadata.uid() != own {
         let text = format!(
@@ -366,7 +389,11 @@ fn narrow(path: &Path, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     }
     if metadata.is_dir() {
         for entry in fs::read_dir(path)? {
-            narrow(&entry?.path(), narrowed)?;
+            match narrow(&entry?.path(), narrowed) {
+                // Another process has just removed it, or put it in its place.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                result => result?,
+            }
         }
     }
     Ok(())
@@ -580,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn others_lose_their_rights_and_one_process_has_the_lock() {
+    fn others_lose_their_rights() {
         let folder = tempfile::tempdir().unwrap();
         let state_dir = folder.path().join("acme");
         let store = store(&state_dir);
@@ -599,10 +626,21 @@ mod tests {
         let by_link = self::store(&link);
         assert_eq!(by_link.open().unwrap(), std::slice::from_ref(&account));
         assert_eq!(mode(&account), 0o600);
-        let held = store.lock().unwrap().expect("nobody has it");
-        assert!(store.lock().unwrap().is_none());
+    }
+
+    #[test]
+    fn one_process_has_the_lock_of_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (store(folder.path()), store(folder.path()));
+        one.open().unwrap();
+        let held = one.lock("a.test").unwrap();
+        assert!(held.is_some() && two.lock("a.test").unwrap().is_none());
+        let of_another = two.lock("*.a.test").unwrap();
+        assert!(of_another.is_some() && one.lock("*.a.test").unwrap().is_none());
         drop(held);
-        assert!(store.lock().unwrap().is_some());
+        assert!(two.lock("a.test").unwrap().is_some());
+        let account = one.lock_account().unwrap();
+        assert!(account.is_some() && two.lock_account().unwrap().is_none());
     }
 
     #[test]
@@ -620,7 +658,7 @@ mod tests {
         store.leave_answers();
         drop(pending);
         let left = folder.path().join("pending/left");
-        drop(store.lock().unwrap());
+        drop(store.lock("a.test").unwrap());
         assert!(left.exists());
         let times = fs::FileTimes::new().set_modified(SystemTime::now() - ANSWER_AGE_MAX * 2);
         File::options()
@@ -629,7 +667,7 @@ mod tests {
             .unwrap()
             .set_times(times)
             .unwrap();
-        drop(store.lock().unwrap());
+        drop(store.lock("a.test").unwrap());
         assert!(!left.exists());
         for token in ["", "../x", "a/b", "a.b"] {
             assert!(store.answer(token, "x").is_err(), "{token}");
