@@ -409,8 +409,8 @@ static KEYS: &[Key<RawAcme>] = &[
                  without a shell and with an empty environment, with `present NAME VALUE` after them: it must put a TXT \
                  record with this name (`_acme-challenge.example.org`) and value into the DNS, and end with 0 when all \
                  name servers have it. `cleanup NAME VALUE` takes the record out.",
-        extremes: "After 120 seconds it is killed, with what it has started, and the attempt has failed. What it prints \
-                   is logged if it fails.",
+        extremes: "After 120 seconds it is killed, with what it has started, and the attempt has failed. What it has \
+                   left in the background at its end is killed, too. What it prints is logged if it fails.",
         elsewhere: "httpd `MDChallengeDns01`; certbot `--manual-auth-hook`; acme.sh `--dns`; lego `--dns exec`",
     },
     Key {

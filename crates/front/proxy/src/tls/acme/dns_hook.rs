@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::time::{Instant, sleep};
 
 /// A record in the DNS, which is taken out when this is dropped.
@@ -108,14 +108,20 @@ impl HookRun {
         })
     }
 
-    /// Whether the program has ended, and well.
+    /// Whether the program has ended, and well. What it has left in the background is killed then.
     ///
     /// # Errors
     /// It ended with another code than 0, or has run for too long.
     fn has_ended(&mut self) -> io::Result<bool> {
-        let status = match &mut self.child {
-            Some(child) => child.try_wait()?,
-            None => return Ok(true),
+        let Some(child) = &mut self.child else {
+            return Ok(true);
+        };
+        let status = if has_ended(child)? {
+            // Until it is waited for, its group is no other's. What another user runs cannot be killed.
+            kill_group(child).ok();
+            Some(child.wait()?)
+        } else {
+            None
         };
         self.read_output();
         match status {
@@ -162,8 +168,8 @@ impl Drop for HookRun {
         let Some(mut child) = self.child.take() else {
             return;
         };
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let killed = group.map_or(Ok(()), |group| kill_process_group(group, Signal::KILL));
+        // It may have left its group.
+        let killed = kill_group(&child).or_else(|_| child.kill());
         if let Err(error) = killed {
             tracing::error!(process = child.id(), %error, "`dns_hook` cannot be killed, and runs on");
         }
@@ -176,6 +182,23 @@ impl Drop for HookRun {
             .spawn(reap)
             .ok();
     }
+}
+
+/// Whether a program has ended. It stays to be waited for.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid_of(child)?), options)?.is_some())
+}
+
+/// Kills a program that was not waited for yet, with all that it has started in its group.
+fn kill_group(child: &Child) -> io::Result<()> {
+    Ok(kill_process_group(pid_of(child)?, Signal::KILL)?)
+}
+
+fn pid_of(child: &Child) -> io::Result<Pid> {
+    let raw = i32::try_from(child.id()).ok();
+    let pid = raw.and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the process has no id"))
 }
 
 /// How long the program may run.
@@ -248,35 +271,60 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn a_program_that_hangs_is_killed_with_what_it_has_started() {
-        let folder = tempfile::tempdir().unwrap();
-        let fifo = folder.path().join("fifo");
-        let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
-        assert!(made.success());
-        // Both hold the pipe open until they end.
-        let hook = hook(
-            folder.path(),
-            &format!("exec 3<>{}; echo up >&3; sleep 1000", fifo.display()),
-        );
-        let mut pipe = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&fifo)
-            .unwrap();
-        let mut run = HookRun::start(&hook, ["present", "n", "v"], Duration::ZERO).unwrap();
-        let mut up = [0; 3];
-        pipe.read_exact(&mut up).unwrap();
-        let error = run.has_ended().unwrap_err();
+    /// A program that runs, and holds a pipe open with all that it starts until they end.
+    struct PipeHook {
+        folder: tempfile::TempDir,
+        pipe: fs::File,
+        run: HookRun,
+    }
+
+    impl PipeHook {
+        /// Runs the lines after the program holds the pipe open.
+        fn start(lines: &str, limit: Duration) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let fifo = folder.path().join("fifo");
+            let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+            assert!(made.success());
+            let lines = format!("exec 3<>{}; echo up >&3; {lines}", fifo.display());
+            let hook = hook(folder.path(), &lines);
+            let mut options = fs::OpenOptions::new();
+            let mut pipe = options.read(true).write(true).open(&fifo).unwrap();
+            let run = HookRun::start(&hook, ["present", "n", "v"], limit).unwrap();
+            let mut up = [0; 3];
+            pipe.read_exact(&mut up).unwrap();
+            Self { folder, pipe, run }
+        }
+
+        /// Waits until nobody has the pipe open.
+        fn wait_for_all(self) {
+            let fifo = self.folder.path().join("fifo");
+            drop((self.run, self.pipe));
+            // A writer that does not wait is refused then.
+            let mut options = fs::OpenOptions::new();
+            let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+            options.write(true).custom_flags(flags);
+            let is_alone = || options.open(&fifo).is_err().then_some(());
+            let alone = Deadline::default().poll("the end of all that it has started", is_alone);
+            alone.unwrap();
+        }
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_what_it_has_started() {
+        let mut hook = PipeHook::start("sleep 1000", Duration::ZERO);
+        let error = hook.run.has_ended().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        drop((run, pipe));
-        // When nobody has the pipe open, a writer that does not wait is refused.
-        let mut options = fs::OpenOptions::new();
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
-        options.write(true).custom_flags(flags);
-        let is_alone = || options.open(&fifo).is_err().then_some(());
-        let alone = Deadline::default().poll("the end of all that it has started", is_alone);
-        alone.unwrap();
+        hook.wait_for_all();
+    }
+
+    #[test]
+    fn what_a_program_leaves_in_the_background_is_killed() {
+        let mut hook = PipeHook::start("sleep 1000 & exit 0", HOOK_MAX);
+        let has_ended = || hook.run.has_ended().unwrap().then_some(());
+        Deadline::default()
+            .poll("the end of the program", has_ended)
+            .unwrap();
+        hook.wait_for_all();
     }
 
     #[test]
