@@ -38,7 +38,9 @@ pub(super) fn renew(shared: &FrontState, name: &str) -> Reply {
     match shared.issuance.ask(&name, unix_seconds(SystemTime::now())) {
         Ok(()) => {
             tracing::info!(name, "an administrator asked for a new certificate");
-            let report = format!("a new certificate is ordered for {name}");
+            let report = format!(
+                "a new certificate of {name} is ordered as soon as no other attempt is under way"
+            );
             Reply::json(&OperationReport { report }).status(StatusCode::ACCEPTED)
         }
         Err(RenewalRefusal::Unknown) => {
@@ -47,6 +49,10 @@ pub(super) fn renew(shared: &FrontState, name: &str) -> Reply {
         Err(RenewalRefusal::Elsewhere) => {
             let detail = "another process orders the certificates of this name";
             wrong(StatusCode::CONFLICT, detail)
+        }
+        Err(RenewalRefusal::Unready) => {
+            let detail = "nothing can be ordered for this name now; `problem` of GET /tls says why";
+            wrong(StatusCode::SERVICE_UNAVAILABLE, detail)
         }
         Err(RenewalRefusal::TooSoon(left)) => {
             let detail = "a certificate of this name was asked for within the last hour";

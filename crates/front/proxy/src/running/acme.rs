@@ -456,17 +456,14 @@ fn note_state(shared: &FrontState, label: &IssuedName, tended: &TendedName) {
         figures.problem.clone_from(&tended.state.problem);
         figures.asked_at = figures.asked_at.max(tended.state.asked_at);
         figures.is_followed = false;
+        figures.is_unready = false;
     });
 }
 
 /// Notes why nothing is done for a name before the end of a pause after a fault of this machine.
 fn note_unready(shared: &FrontState, label: &IssuedName, problem: &str) {
     let next = unix_seconds(SystemTime::now()) + FAULT_PAUSE.as_secs();
-    shared.issuance.note(label, |figures| {
-        figures.problem = Some(problem.to_owned());
-        figures.next_attempt = next;
-        figures.is_followed = false;
-    });
+    shared.issuance.note_unready(label, problem, next);
 }
 
 /// Notes that another process orders for a name.

@@ -98,6 +98,8 @@ pub(crate) struct NameFigures {
     pub(crate) asked_at: u64,
     /// Whether the attempt for which the administrator asked has not begun yet.
     pub(crate) is_asked: bool,
+    /// Whether what is stored of the name, or its lock, cannot be used now.
+    pub(crate) is_unready: bool,
 }
 
 /// Why a new certificate is not ordered for an administrator.
@@ -107,6 +109,8 @@ pub(crate) enum RenewalRefusal {
     Unknown,
     /// Another process orders for this name.
     Elsewhere,
+    /// What is stored of this name, or its lock, cannot be used now.
+    Unready,
     /// One was asked for lately; another may be after this time.
     TooSoon(Duration),
 }
@@ -115,6 +119,16 @@ impl IssuanceFigures {
     /// Changes the figures of a name.
     pub(crate) fn note(&self, name: &IssuedName, change: impl FnOnce(&mut NameFigures)) {
         change(lock(&self.0).entry(name.clone()).or_default());
+    }
+
+    /// Notes why nothing is ordered for a name before the moment `next`: what is stored of it, or its lock, cannot be used.
+    pub(crate) fn note_unready(&self, name: &IssuedName, problem: &str, next: u64) {
+        self.note(name, |figures| {
+            figures.problem = Some(problem.to_owned());
+            figures.next_attempt = next;
+            figures.is_followed = false;
+            figures.is_unready = true;
+        });
     }
 
     /// Has the thread that orders get a new certificate for a name, even if it waits after a failure.
@@ -127,6 +141,10 @@ impl IssuanceFigures {
         let (_, figures) = of_name.ok_or(RenewalRefusal::Unknown)?;
         if figures.is_followed {
             return Err(RenewalRefusal::Elsewhere);
+        }
+        // It is not known when one was asked for last.
+        if figures.is_unready {
+            return Err(RenewalRefusal::Unready);
         }
         let left = (figures.asked_at + REQUEST_PAUSE).saturating_sub(now);
         // One that is further ahead than the pause was noted under another clock.
@@ -214,11 +232,11 @@ mod tests {
             "the clock was set back"
         );
         assert_eq!(figures.ask("a.test", NOW + 3600), Ok(()));
+        figures.note_unready(&name, "its state cannot be read", NOW);
+        let ask_later = || figures.ask("a.test", NOW + 7200);
+        assert_eq!(ask_later(), Err(RenewalRefusal::Unready));
         figures.note(&name, |it| it.is_followed = true);
-        assert_eq!(
-            figures.ask("a.test", NOW + 7200),
-            Err(RenewalRefusal::Elsewhere)
-        );
+        assert_eq!(ask_later(), Err(RenewalRefusal::Elsewhere));
     }
 
     #[test]
