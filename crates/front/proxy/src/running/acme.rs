@@ -91,6 +91,8 @@ struct TendedProfile {
 struct TendedName {
     state: NameState,
     certificate: Option<Identity>,
+    /// When the log last told that the certificate ends soon or has ended, in seconds of the Unix epoch.
+    alarmed_at: Option<u64>,
 }
 
 impl Issuer {
@@ -295,6 +297,10 @@ impl Issuer {
             keep(&attempt, &tended.state);
         }
         note_state(shared, &issued_name(profile, name), tended);
+        let now = unix_seconds(SystemTime::now());
+        if let Some(certificate) = tended.take_alarm(now) {
+            say_end(&attempt, tended, certificate.not_after <= now);
+        }
     }
 }
 
@@ -393,6 +399,22 @@ fn say_fault(attempt: &Attempt<'_>, state: &NameState, fault: &AttemptFault, num
         next = show_moment(state.next_attempt),
         hint = fault.hint(challenge).unwrap_or_default(),
         "acme"
+    );
+}
+
+/// Logs that a certificate ends soon, or has ended.
+fn say_end(attempt: &Attempt<'_>, tended: &TendedName, has_ended: bool) {
+    let text = if has_ended {
+        "a certificate that is served has ended"
+    } else {
+        "less than a sixth of a certificate's lifetime is left"
+    };
+    tracing::error!(
+        profile = attempt.profile,
+        name = attempt.name,
+        problem = tended.state.problem.as_deref().unwrap_or("none"),
+        next = show_moment(tended.next_attempt()),
+        "{text}"
     );
 }
 
@@ -550,11 +572,27 @@ impl TendedName {
             // Another one is ordered.
             Err(StoredFault::Unusable(_)) => None,
         };
-        Ok(Self { state, certificate })
+        Ok(Self {
+            state,
+            certificate,
+            alarmed_at: None,
+        })
     }
 
     fn validity(&self) -> Option<Validity> {
         self.certificate.as_ref().map(validity)
+    }
+
+    /// The certificate, if the log is to tell of its end at the time `now`.
+    fn take_alarm(&mut self, now: u64) -> Option<Validity> {
+        let certificate = self.validity()?;
+        let pause = certificate.alarm_pause(now)?;
+        // The clock may have been set back.
+        let is_due = self.alarmed_at.is_none_or(|at| now.abs_diff(at) >= pause);
+        is_due.then(|| {
+            self.alarmed_at = Some(now);
+            certificate
+        })
     }
 
     /// When the next attempt begins, in seconds of the Unix epoch.
@@ -618,6 +656,26 @@ mod tests {
         // It waited for nothing: the authority's side is still open, and the attempt does not count.
         assert!(connection.is_ok() && tended.state.failures == 0);
         runtime.shutdown_background();
+    }
+
+    #[test]
+    fn the_end_of_a_certificate_is_told_each_day_and_then_each_hour() {
+        const HOUR: u64 = 60 * 60;
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(&test_config(folder.path()));
+        store.open().unwrap();
+        let mut tended = TendedName::read(&store, "a.test").unwrap();
+        assert_eq!(tended.take_alarm(u64::MAX), None, "there is none");
+        let pair = Pair::self_signed(&["a.test"]);
+        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        tended = TendedName::read(&store, "a.test").unwrap();
+        let Validity { not_after, .. } = tended.validity().expect("what was installed");
+        let mut told = Vec::new();
+        for hour in 0..53 {
+            let moment = not_after - 50 * HOUR + hour * HOUR;
+            told.extend(tended.take_alarm(moment).map(|_| hour));
+        }
+        assert_eq!(told, [0, 24, 48, 50, 51, 52]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use catamaran_e2e::{Front, Pebble, PebbleSettings, binary, curl};
+use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Deadline, HttpClient, Process, Signal};
 use serde_json::Value;
 
@@ -518,6 +519,26 @@ fn a_second_front_with_the_same_directory_orders_for_its_other_names() {
     Deadline::default()
         .poll("the lock of a.test", is_taken_over)
         .unwrap();
+}
+
+#[test]
+fn a_stored_certificate_that_has_ended_is_served_and_told_of() {
+    let site = site("\"a.test\"", &[]);
+    site.wait_for("a.test");
+    let served = site.folder().join("a.test/current");
+    let files = site.state.path().to_owned();
+    let site = site.restarted_after(|| {
+        let authority = Authority::new("of-the-past").unwrap();
+        authority.issue_expired(&files, "old", &["a.test"]).unwrap();
+        fs::copy(files.join("old.pem"), served.join("chain.pem")).unwrap();
+        fs::copy(files.join("old.key"), served.join("key.pem")).unwrap();
+    });
+    assert_eq!(site.status("a.test"), "200");
+    let line = site
+        .front
+        .wait_for_log("a certificate that is served has ended")
+        .unwrap();
+    assert!(line.contains("name=\"a.test\""), "{line}");
 }
 
 #[test]

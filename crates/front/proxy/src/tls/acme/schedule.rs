@@ -55,6 +55,20 @@ pub(crate) struct RenewalWindow {
     pub(crate) end: u64,
 }
 
+impl Validity {
+    /// The seconds between two lines in the log about the end of a certificate, which is near or over; `None`: it is
+    /// neither.
+    pub(crate) fn alarm_pause(self, now: u64) -> Option<u64> {
+        let left = self.not_after.saturating_sub(now);
+        let lifetime = self.not_after.saturating_sub(self.not_before);
+        if left == 0 {
+            Some(ENDED_PAUSE)
+        } else {
+            (left < lifetime / ALARM_SHARE).then_some(ENDING_PAUSE)
+        }
+    }
+}
+
 impl NameState {
     /// The next step at the time `now`. `certificate`: the one that is stored; `None`: there is none.
     pub(crate) fn next_step(&self, certificate: Option<Validity>, now: u64) -> NextStep {
@@ -205,6 +219,15 @@ const PAUSE_MAX: u64 = 24 * HOUR;
 
 /// Certificates that live for less than ten days are renewed at half of their lifetime.
 const SHORT_LIFETIME: u64 = 10 * 24 * HOUR;
+
+/// The part of its lifetime in which a certificate should have been renewed long ago.
+const ALARM_SHARE: u64 = 6;
+
+/// The pause between two lines in the log about a certificate in that part of its lifetime.
+const ENDING_PAUSE: u64 = 24 * HOUR;
+
+/// The pause between two lines in the log about a certificate that has ended.
+const ENDED_PAUSE: u64 = HOUR;
 
 /// How long a window holds if the authority does not say it (RFC 9773, section 4.3.3: six hours).
 const WINDOW_HOLDS: u64 = 6 * HOUR;
@@ -398,6 +421,20 @@ mod tests {
         state.ask_window_at = NOW + HOUR;
         assert_eq!(state.next_step(minute, NOW), NextStep::Wait(NOW + 30));
         assert_eq!(state.next_step(minute, NOW + 30), NextStep::Order);
+    }
+
+    #[test]
+    fn a_certificate_that_was_not_renewed_is_told_of() {
+        for (left, pause) in [
+            (15 * DAY, None),
+            (15 * DAY - 1, Some(DAY)),
+            (1, Some(DAY)),
+            (0, Some(HOUR)),
+        ] {
+            let certificate = validity(90 * DAY - left, left).expect("a certificate");
+            assert_eq!(certificate.alarm_pause(NOW), pause, "{left}");
+            assert_eq!(certificate.alarm_pause(NOW + 90 * DAY), Some(HOUR));
+        }
     }
 
     #[test]
