@@ -1,5 +1,5 @@
 //! Checks whether the certificates of `[tls.NAME.acme]` can be ordered: whether a listener answers the challenges, one
-//! profile orders for a name, and the directory for them can be written.
+//! profile orders for a name, the directory for them can be written, and the program for dns-01 can be run.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,6 +30,7 @@ pub(super) fn check(file: &File, sees_files: bool, report: &mut Report) {
         check_challenges(file, profile, acme, report);
         if sees_files {
             check_directory(acme, report);
+            check_hook(acme, report);
         }
     }
 }
@@ -85,6 +86,21 @@ fn port_of(listener: &ListenerConfig) -> Option<u16> {
     match &listener.address {
         ListenAddress::Tcp(address) => Some(address.port()),
         ListenAddress::Unix(_) => None,
+    }
+}
+
+/// Whether the front could run the program for dns-01.
+fn check_hook(acme: &Acme, report: &mut Report) {
+    let Some(program) = acme.value.dns_hook.first().map(Path::new) else {
+        return;
+    };
+    if !program.is_file() || access(program, Access::EXEC_OK).is_err() {
+        let message = format!(
+            "this user cannot run {}, the program of `dns_hook`",
+            program.display()
+        );
+        let hint = "name a program that is there, and run `check` as the user of the front";
+        report.push(Finding::warning(message, acme.place.clone()).hint(hint));
     }
 }
 

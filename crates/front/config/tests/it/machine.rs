@@ -124,6 +124,29 @@ fn the_directory_of_challenges_is_looked_for() {
 }
 
 #[test]
+fn the_program_of_records_must_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let hook = at.join("hook");
+    let tables = format!(
+        "[tls.www.acme]\nnames = \"*.a.test\"\nterms_agreed = true\nstate_dir = \"acme\"\ndns_hook = \"{}\"\n",
+        hook.display()
+    );
+    let warning = "warning: this user cannot run hook, the program of `dns_hook`; ";
+    let missing = said(at, &tables);
+    assert!(missing.contains(warning), "{missing}");
+    fs::create_dir(&hook).unwrap();
+    assert!(said(at, &tables).contains(warning), "a directory");
+    fs::remove_dir(&hook).unwrap();
+    fs::write(&hook, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(&hook, Permissions::from_mode(0o600)).unwrap();
+    assert!(said(at, &tables).contains(warning), "not executable");
+    fs::set_permissions(&hook, Permissions::from_mode(0o700)).unwrap();
+    let runs = said(at, &tables);
+    assert!(!runs.contains(warning), "{runs}");
+}
+
+#[test]
 fn a_profile_without_a_certificate_has_its_other_files_read() {
     let directory = tempfile::tempdir().unwrap();
     let trust = "client_certificate = \"required\"\nclient_ca = \"none-ca.pem\"\nclient_crl = \"none-crl.pem\"\n";
