@@ -109,7 +109,10 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let group = upgrade::group_of_predecessor();
     let (events, arrivals) = sync_channel(EVENTS_MAX);
     let running = catamaran_proxy::start_inheriting(config, inheritance, commands(&events))
-        .map_err(|error| Failure::of(&error))?;
+        .map_err(|error| {
+            args.certificates
+                .start_failure(!args.listen.is_empty(), &error)
+        })?;
     if let Some(group) = group {
         upgrade::join_group(group);
     }

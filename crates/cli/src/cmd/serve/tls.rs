@@ -10,6 +10,7 @@ use catamaran_proxy::config::{
     AcmeChallenge, AcmeConfig, CertificateConfig, Config, IssuedKeyType, LETS_ENCRYPT,
     LETS_ENCRYPT_STAGING, ListenAddress, ListenerConfig, OwnCertificate, Protocols, TlsConfig,
 };
+use catamaran_proxy::{BindError, StartError};
 
 use crate::failure::Failure;
 use crate::own_log;
@@ -125,6 +126,26 @@ impl TlsArgs {
         Ok(())
     }
 
+    /// The failure of a start, with a hint if it is about a port that the user has not written. `has_listen`: whether
+    /// there is a `--listen`.
+    pub(super) fn start_failure(&self, has_listen: bool, error: &StartError) -> Failure {
+        let failure = Failure::of(error);
+        let (
+            StartError::Bind(BindError::InUse { address } | BindError::Denied { address }),
+            Failure::Fault(message),
+        ) = (error, &failure)
+        else {
+            return failure;
+        };
+        let is_usual = [":443", ":80"].iter().any(|port| address.ends_with(port));
+        if !self.are_given() || has_listen || !is_usual {
+            return failure;
+        }
+        Failure::Fault(format!(
+            "{message}. --tls takes the ports 443 and 80 unless --listen names an address in their place"
+        ))
+    }
+
     /// The certificate that the front signs itself; `None`: no name needs one.
     fn self_signed(&self) -> Result<Option<OwnCertificate>, Failure> {
         let mut names = Vec::new();
@@ -230,6 +251,36 @@ const LETS_ENCRYPT_TERMS: &str = "https://letsencrypt.org/repository/";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_nobody_wrote_is_explained() {
+        let given = |tls| TlsArgs {
+            tls,
+            agree_terms: false,
+            acme_directory: None,
+            acme_ca_file: None,
+            self_signed: OnceLock::new(),
+        };
+        let of_name = given(vec![CertificateSource::SelfSigned("localhost".to_owned())]);
+        let denied = |address: &str| {
+            let address = address.to_owned();
+            StartError::Bind(BindError::Denied { address })
+        };
+        let hint =
+            ". --tls takes the ports 443 and 80 unless --listen names an address in their place";
+        for (args, has_listen, address, expected) in [
+            (&of_name, false, "[::]:443", true),
+            (&of_name, false, "0.0.0.0:80", true),
+            (&of_name, false, "127.0.0.1:90", false),
+            (&of_name, true, "[::]:443", false),
+            (&given(Vec::new()), false, "[::]:443", false),
+        ] {
+            let error = denied(address);
+            let words = args.start_failure(has_listen, &error).words();
+            let end = if expected { hint } else { "" };
+            assert_eq!(words, format!("{error}{end}"));
+        }
+    }
 
     #[test]
     fn a_value_is_a_name_or_two_files() {
