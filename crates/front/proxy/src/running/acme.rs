@@ -320,6 +320,7 @@ async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) ->
     tended.state.begin(now, fastrand::f64());
     // If this cannot be stored, a process that is killed would try again at once: so it is not tried at all.
     if !keep(attempt, &tended.state) {
+        tended.state.problem = Some("the state of the name cannot be stored".to_owned());
         return AttemptEnd::Failed;
     }
     let number = tended.state.failures;
@@ -656,6 +657,26 @@ mod tests {
         // It waited for nothing: the authority's side is still open, and the attempt does not count.
         assert!(connection.is_ok() && tended.state.failures == 0);
         runtime.shutdown_background();
+    }
+
+    #[test]
+    fn without_a_place_for_the_state_nothing_is_ordered() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = test_config(folder.path());
+        config.directory = "https://127.0.0.1:1/directory".to_owned();
+        let store = Store::new(&config);
+        store.open().unwrap();
+        let mut tended = TendedName::read(&store, "a.test").unwrap();
+        // A file in place of the name's directory.
+        let lock_file = store.lock_file("a.test");
+        fs::write(lock_file.parent().expect("a directory"), "").unwrap();
+        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let runtime = runtime::Builder::new_current_thread().build().unwrap();
+        let drain = Drain::default();
+        let end = runtime.block_on(order(&attempt, &mut tended, &drain));
+        assert_eq!(end, AttemptEnd::Failed);
+        let problem = "the state of the name cannot be stored";
+        assert_eq!(tended.state.problem.as_deref(), Some(problem));
     }
 
     #[test]
