@@ -3,6 +3,8 @@
 use std::io::{self, PipeReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -10,16 +12,18 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::time::{Instant, sleep};
 
-/// A record in the DNS, which is taken out when this is dropped.
+/// A record in the DNS, which is taken out when this is dropped, unless answers are left to the process that orders next.
 #[derive(Debug)]
 pub(super) struct PresentedRecord<'a> {
     hook: &'a [String],
     name: String,
     value: String,
+    stays: Arc<AtomicBool>,
 }
 
 impl<'a> PresentedRecord<'a> {
-    /// Has the program put a TXT record into the DNS. When it ends well, everybody must see the record.
+    /// Has the program put a TXT record into the DNS. When it ends well, everybody must see the record. `stays`: whether
+    /// answers are left.
     ///
     /// # Errors
     /// The program cannot be run, says no, or has not ended within [`HOOK_MAX`].
@@ -27,9 +31,15 @@ impl<'a> PresentedRecord<'a> {
         hook: &'a [String],
         name: String,
         value: String,
+        stays: Arc<AtomicBool>,
     ) -> io::Result<PresentedRecord<'a>> {
         // Whatever comes of it, what it has begun is taken back.
-        let record = Self { hook, name, value };
+        let record = Self {
+            hook,
+            name,
+            value,
+            stays,
+        };
         let mut run = HookRun::start(hook, ["present", &record.name, &record.value], HOOK_MAX)?;
         loop {
             if run.has_ended()? {
@@ -43,6 +53,9 @@ impl<'a> PresentedRecord<'a> {
 impl Drop for PresentedRecord<'_> {
     /// Takes the record out on a thread for that alone: neither a drain nor another name waits for the program.
     fn drop(&mut self) {
+        if self.stays.load(Ordering::Relaxed) {
+            return;
+        }
         let (hook, name) = (self.hook.to_vec(), self.name.clone());
         let value = self.value.clone();
         let clean = move || {
@@ -216,24 +229,51 @@ const READS_MAX: usize = 16;
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    use std::os::unix::fs::OpenOptionsExt as _;
     use std::path::Path;
 
     use catamaran_testkit::Deadline;
 
     use super::*;
 
-    /// A hook of these lines of a shell, with a first argument.
+    /// A hook of these lines of a shell, with a first argument. The shell reads the file: a file that was just written may
+    /// be open for writing in a child of another test, and cannot be run then.
     fn hook(folder: &Path, lines: &str) -> Vec<String> {
         let path = folder.join("hook");
-        fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-        vec![path.display().to_string(), "first".to_owned()]
+        fs::write(&path, format!("{lines}\n")).unwrap();
+        ["/bin/sh", &path.display().to_string(), "first"]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     async fn present(hook: &[String]) -> io::Result<()> {
-        let record = PresentedRecord::present(hook, "_acme-challenge.a.test".into(), "v".into());
+        present_value(hook, "v", false).await
+    }
+
+    /// Presents a record, and drops it when answers are left or not.
+    async fn present_value(hook: &[String], value: &str, stays: bool) -> io::Result<()> {
+        let name = "_acme-challenge.a.test".to_owned();
+        let stays = Arc::new(AtomicBool::new(stays));
+        let record = PresentedRecord::present(hook, name, value.to_owned(), stays);
         record.await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn a_record_stays_for_the_process_that_orders_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = folder.path().join("said");
+        let hook = hook(
+            folder.path(),
+            &format!("echo \"$2 $4\" >> {}", said.display()),
+        );
+        present_value(&hook, "one", true).await.unwrap();
+        present_value(&hook, "two", false).await.unwrap();
+        let cleaned = || {
+            let text = fs::read_to_string(&said).unwrap_or_default();
+            text.ends_with("cleanup two\n").then_some(text)
+        };
+        let text = Deadline::default().poll("the cleanup", cleaned).unwrap();
+        assert_eq!(text, "present one\npresent two\ncleanup two\n");
     }
 
     #[tokio::test]

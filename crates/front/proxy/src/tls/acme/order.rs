@@ -325,8 +325,11 @@ impl<'a> Attempt<'a> {
             AcmeChallenge::Dns01 => {
                 let domain = self.name.strip_prefix("*.").unwrap_or(self.name);
                 let (hook, record) = (&self.config.dns_hook, format!("_acme-challenge.{domain}"));
-                let record = PresentedRecord::present(hook, record, answer.dns_value()).await?;
-                return Ok(PendingAnswer::Record { _guard: record });
+                let stays = self.store.leaves_answers();
+                let record = PresentedRecord::present(hook, record, answer.dns_value(), stays);
+                return Ok(PendingAnswer::Record {
+                    _guard: record.await?,
+                });
             }
         };
         Ok(PendingAnswer::File { _guard: file? })

@@ -144,10 +144,15 @@ impl Store {
         self.leaves_answers.store(true, Ordering::Relaxed);
     }
 
+    /// Whether pending answers stay when their guards are dropped.
+    pub(crate) fn leaves_answers(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.leaves_answers)
+    }
+
     fn pending(&self, path: PathBuf) -> PendingChallenge {
         PendingChallenge {
             path,
-            stays: Arc::clone(&self.leaves_answers),
+            stays: self.leaves_answers(),
         }
     }
 
