@@ -63,7 +63,8 @@ pub struct Rules<'r> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     members: BTreeMap<String, Member>,
-    /// When a doubted member last left, or the doubts began; `None`: no member is doubted.
+    /// When a doubted member last left, the doubts began, or a further answer was due and was of no use; `None`: no
+    /// member is doubted.
     stepped: Option<Duration>,
     /// Whether the list is from another source than the next answer. The first answer of a new source is
     /// believed even if it lacks many members.
@@ -258,7 +259,11 @@ fn keep_last(
     reason: String,
     refused: Vec<(String, Refusal)>,
 ) -> MergeResult {
-    let members = last.pass(now);
+    let mut members = last.pass(now);
+    if members.deadlines().ask.is_some_and(|ask| ask <= now) {
+        // The source was asked in vain, and is not asked again without a pause.
+        members.stepped = Some(now);
+    }
     MergeResult {
         deadlines: members.deadlines(),
         members,

@@ -43,7 +43,6 @@ impl Control {
         let mut wishes = self.lock();
         wishes.is_asked = true;
         wishes.wake();
-        self.changed.notify_all();
     }
 
     /// Whether the thread must end.
@@ -70,9 +69,10 @@ impl Control {
         }
     }
 
-    /// Waits, at most until there is a wish.
+    /// Waits, at most until the thread must end. A wish to ask anew waits as well: a server that fails is not asked
+    /// more often because of it.
     pub(crate) fn pause(&self, pause: Duration) {
-        let is_quiet = |wishes: &mut Wishes| !wishes.has_ended && !wishes.is_asked;
+        let is_quiet = |wishes: &mut Wishes| !wishes.has_ended;
         let waited = self
             .changed
             .wait_timeout_while(self.lock(), pause, is_quiet);
@@ -81,5 +81,35 @@ impl Control {
 
     fn lock(&self) -> MutexGuard<'_, Wishes> {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_wish_to_ask_anew_does_not_cut_a_pause_short() {
+        let control = Control::default();
+        control.ask();
+        let (began, pause) = (Instant::now(), Duration::from_millis(50));
+        control.pause(pause);
+        assert!(began.elapsed() >= pause);
+        assert!(control.take_asked() && !control.is_asked());
+    }
+
+    #[test]
+    fn the_end_cuts_a_pause_short() {
+        let control = Arc::new(Control::default());
+        let paused = {
+            let control = Arc::clone(&control);
+            thread::spawn(move || control.pause(Duration::from_secs(3600)))
+        };
+        control.end();
+        paused.join().unwrap();
     }
 }

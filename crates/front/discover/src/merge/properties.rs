@@ -127,6 +127,18 @@ proptest! {
     }
 
     #[test]
+    fn a_source_is_never_asked_again_at_once(all in answers(), every in 0_u64..12) {
+        let mut members = Members::default();
+        for (turn, answer) in (0..).zip(&all) {
+            let now = seconds(turn * every);
+            let merged = merge(&members, answer, now, &rules());
+            prop_assert!(merged.deadlines.ask.is_none_or(|ask| ask > now));
+            prop_assert_eq!(merged.deadlines, merged.members.deadlines());
+            members = merged.members;
+        }
+    }
+
+    #[test]
     fn nobody_is_kept_for_ever_whom_no_answer_names(all in answers()) {
         let mut members = Members::default();
         for (turn, answer) in (0..).zip(&all) {
@@ -207,6 +219,19 @@ fn a_few_that_vanish_leave_at_once_and_many_one_by_one() {
         10
     );
     assert_eq!(back.deadlines(), Deadlines::default());
+}
+
+#[test]
+fn doubts_wait_while_the_source_fails() {
+    let all = step(&Members::default(), &named(0..10), 0);
+    let doubted = step(&all, &named(0..2), 10);
+    let failed = Answer::Failed("SERVFAIL".to_owned());
+    let early = merge(&doubted, &failed, seconds(12), &rules());
+    assert_eq!(early.deadlines.ask, Some(seconds(15)));
+    let due = merge(&early.members, &failed, seconds(15), &rules());
+    assert_eq!(due.deadlines.ask, Some(seconds(20)));
+    let one = step(&due.members, &named(0..2), 20);
+    assert_eq!(names(&one, Member::is_leaving), ["m002"]);
 }
 
 #[test]
