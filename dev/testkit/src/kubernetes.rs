@@ -100,6 +100,8 @@ struct State {
     page: Option<usize>,
     is_away: bool,
     hangs: bool,
+    /// Whether each watch gets a bookmark and ends as too old.
+    expires: bool,
     asked: Vec<String>,
 }
 
@@ -227,10 +229,7 @@ impl KubernetesApi {
     /// Sends a bookmark to all watches.
     pub fn bookmark(&self) {
         let version = self.shared.lock().version;
-        let line = format!(
-            "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"EndpointSlice\",\"metadata\":{{\"resourceVersion\":\"{version}\"}},\"addressType\":\"\",\"endpoints\":null,\"ports\":null}}}}\n"
-        );
-        self.send(Sent::Raw(line.into_bytes()));
+        self.send(Sent::Raw(bookmark(version).into_bytes()));
     }
 
     /// Sends bytes to all watches.
@@ -290,6 +289,11 @@ impl KubernetesApi {
     /// Whether the server accepts requests and does not answer them.
     pub fn set_hanging(&self, hangs: bool) {
         self.shared.lock().hangs = hangs;
+    }
+
+    /// Whether each watch gets a bookmark and, in the same piece, an error 410.
+    pub fn expire_watches(&self, expires: bool) {
+        self.shared.lock().expires = expires;
     }
 
     /// The targets of all requests so far.
@@ -389,18 +393,20 @@ impl Shared {
     /// Sends what happens from a version on.
     fn watch(&self, wire: &mut Wire, from: &str) -> io::Result<()> {
         let from: u64 = from.parse().unwrap_or(0);
-        let (is_expired, mut next, begin) = {
+        let (is_expired, bookmark, mut next, begin) = {
             let state = self.lock();
+            let bookmark = state.expires.then(|| bookmark(state.version));
             let known = state
                 .log
                 .iter()
                 .take_while(|(version, _)| *version <= from)
                 .count();
-            (from < state.oldest, known, state.log.len())
+            let is_expired = from < state.oldest || state.expires;
+            (is_expired, bookmark, known, state.log.len())
         };
         wire.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")?;
         if is_expired {
-            wire.write_chunk(EXPIRED.as_bytes())?;
+            wire.write_chunk((bookmark.unwrap_or_default() + EXPIRED).as_bytes())?;
             return wire.write(b"0\r\n\r\n");
         }
         loop {
@@ -425,6 +431,13 @@ impl Shared {
             }
         }
     }
+}
+
+/// The line of a bookmark.
+fn bookmark(version: u64) -> String {
+    format!(
+        "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"EndpointSlice\",\"metadata\":{{\"resourceVersion\":\"{version}\"}},\"addressType\":\"\",\"endpoints\":null,\"ports\":null}}}}\n"
+    )
 }
 
 /// The value of a parameter in a target, as it is written there.

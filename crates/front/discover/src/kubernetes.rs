@@ -196,6 +196,7 @@ impl Follower {
             if self.control.is_asked() {
                 continue;
             }
+            // Events alone prove nothing: a server in trouble may send one and end each watch.
             if self.accepted.is_some_and(|at| at.elapsed() >= WATCH_MIN) {
                 self.failures = 0;
             }
@@ -256,9 +257,6 @@ impl Follower {
     /// Takes the events of a watch; `false`: the watch is not wanted any more.
     fn take(&mut self, events: Vec<Event<EndpointSlice>>) -> bool {
         self.accepted.get_or_insert_with(Instant::now);
-        if !events.is_empty() {
-            self.failures = 0;
-        }
         for event in events {
             match event {
                 Event::Set(slice) => {
@@ -359,7 +357,7 @@ impl Follower {
     }
 }
 
-/// The shortest time from the begin of a watch to that of the next.
+/// The shortest time from the begin of a watch to that of the next. A watch that lasts as long is no failure.
 const WATCH_MIN: Duration = Duration::from_secs(1);
 
 /// The most slices that are kept; with more, all are listed anew, which then fails.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use catamaran_discover::{
     Answer, ApiConfig, ApiUrl, FoundState, KubernetesSource, McmpHooks, MemberSource, WatchFacts,
@@ -203,6 +204,11 @@ fn a_watch_goes_on_however_it_ends() {
     set(&api, &[pod("a"), pod("z")]);
     following.wait_for("a, z");
     for (how, cut) in cuts {
+        // A watch that ends sooner counts as a failure.
+        let lasts = || (following.facts.age()? >= Duration::from_secs(1)).then_some(());
+        Deadline::default()
+            .poll("a watch that lasts", lasts)
+            .unwrap();
         cut();
         // A list may tell the first change. The second one comes by a watch, which the next cut finds open.
         set(&api, &[pod("a"), pod("y")]);
@@ -220,6 +226,17 @@ fn a_watch_goes_on_however_it_ends() {
         2,
         "what mends itself is not told: {failures:?}"
     );
+}
+
+#[test]
+fn a_server_that_ends_each_watch_after_an_event_is_told_and_waited_for() {
+    let api = KubernetesApi::start();
+    api.expire_watches(true);
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for_failure("too old resource version");
+    api.expire_watches(false);
+    following.wait_for("a");
 }
 
 #[test]
