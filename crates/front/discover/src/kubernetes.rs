@@ -22,7 +22,7 @@ use crate::api::error::{ApiError, ApiErrorKind};
 use crate::api::lines::{Event, Metadata};
 use crate::api::{ApiClient, ApiConfig, ApiObject as _, Resource};
 use crate::back_off::{back_off, spread};
-use crate::member::{FoundMember, Speech};
+use crate::member::Speech;
 use crate::merge::Answer;
 
 /// A Service of Kubernetes, whose pods are the members.
@@ -148,8 +148,6 @@ struct Follower {
     first_family: Option<Family>,
     /// The last answer that was sent.
     told: Option<Answer>,
-    /// The names of the last good answer's members.
-    named: Vec<String>,
     /// Failures in a row.
     failures: u32,
     /// When the server accepted the present watch; `None`: it has not.
@@ -174,7 +172,6 @@ impl Follower {
             version: None,
             first_family: None,
             told: None,
-            named: Vec::new(),
             failures: 0,
             accepted: None,
         }
@@ -292,34 +289,14 @@ impl Follower {
         let first = self.first_family;
         let counts = |slice: &&EndpointSlice| first.is_none() || slice.family() == first;
         let slices = self.slices.values().filter(counts);
-        match slices::members(slices, &self.source) {
-            Ok(found) => {
-                let left = self.gone(&found);
-                Answer::Members { found, left }
-            }
-            Err(reason) => Answer::Failed(reason),
-        }
-    }
-
-    /// The names of the last good answer's members that are none now. A list is complete, so they have left.
-    fn gone(&self, found: &[FoundMember]) -> Vec<String> {
-        let present: BTreeSet<&str> = found.iter().map(|it| &it.name[..]).collect();
-        let gone = self.named.iter();
-        gone.filter(|name| !present.contains(&name[..]))
-            .cloned()
-            .collect()
+        // Lists are whole, and watches leave nothing out.
+        slices::members(slices, &self.source).map_or_else(Answer::Failed, Answer::Whole)
     }
 
     /// Sends the answer that the slices give, if it is another one than the last; `false`: nobody wants it.
     fn tell(&mut self) -> bool {
         let answer = self.answer();
-        let is_same = match (&answer, &self.told) {
-            (Answer::Members { found, .. }, Some(Answer::Members { found: told, .. })) => {
-                found == told
-            }
-            (answer, told) => Some(answer) == told.as_ref(),
-        };
-        if is_same {
+        if self.told.as_ref() == Some(&answer) {
             return true;
         }
         if matches!(answer, Answer::Failed(_)) {
@@ -329,9 +306,6 @@ impl Follower {
     }
 
     fn send(&mut self, answer: Answer) -> bool {
-        if let Answer::Members { found, .. } = &answer {
-            self.named = found.iter().map(|it| it.name.clone()).collect();
-        }
         self.told = Some(answer.clone());
         self.answers.blocking_send(answer).is_ok()
     }

@@ -77,8 +77,12 @@ impl MemberSource {
             Self::Dns(dns) => format!("{} {} {:?}", self.token(), dns.name, dns.kind),
             Self::Mcmp(_) => "mcmp".to_owned(),
             Self::Kubernetes(KubernetesSource {
-                namespace, service, ..
-            }) => format!("kubernetes {namespace}/{service}"),
+                api,
+                namespace,
+                service,
+                port,
+                ..
+            }) => format!("kubernetes {:?} {namespace}/{service} {port:?}", api.server),
         }
     }
 

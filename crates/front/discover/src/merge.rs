@@ -6,6 +6,7 @@
 //! - If an answer lacks more than half of the members, they leave one by one, each confirmed by a further
 //!   answer: an answer that was cut short must not empty an upstream. A member that itself said that it leaves
 //!   is removed at once.
+//! - A list that is known to be whole is believed, even without any member: who is not in it is removed at once.
 //! - Loopback, link-local and the front's own addresses are refused, unless the source is trusted.
 //! - A member is identified by its name. At another address it is the same member, but another backend.
 //!
@@ -31,6 +32,8 @@ pub enum Answer {
         /// The names of members that announced that they leave.
         left: Vec<String>,
     },
+    /// All members that there are, in any order: the source knows that the list is whole.
+    Whole(Vec<FoundMember>),
     /// The source could not answer; the text is the reason.
     Failed(String),
 }
@@ -185,18 +188,21 @@ pub struct MergeResult {
 /// fixed moment.
 #[must_use]
 pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
-    let (found, left) = match answer {
+    let known = || last.members.keys().map(String::as_str);
+    let (found, left_names): (_, HashSet<&str>) = match answer {
         Answer::Failed(reason) => return keep_last(last, now, reason.clone(), Vec::new()),
-        Answer::Members { found, left } => (found, left),
+        Answer::Members { found, left } => (found, left.iter().map(String::as_str).collect()),
+        // Members of another source may still be there.
+        Answer::Whole(found) if last.superseded => (found, HashSet::new()),
+        Answer::Whole(found) => (found, known().collect()),
     };
     let (named, refused) = admit(last, found, rules);
-    let left_names: HashSet<&str> = left.iter().map(String::as_str).collect();
-    // An answer without members is not believed, unless a known member said that it leaves.
-    let has_left = last
-        .members
-        .keys()
-        .any(|name| left_names.contains(&name[..]));
-    if named.is_empty() && !has_left {
+    // An answer without members is not believed, unless it is whole or a known member said that it leaves.
+    let is_believed = match answer {
+        Answer::Whole(_) => !last.is_empty(),
+        _ => known().any(|name| left_names.contains(name)),
+    };
+    if named.is_empty() && !is_believed {
         let reason = match refused.first() {
             Some((name, refusal)) => format!("{name}: {}", refusal.words()),
             None => "the answer has no members".to_owned(),

@@ -371,7 +371,8 @@ pub(crate) static SECTION: Section = Section {
             `[upstream.NAME]` hold for them. A member's name is its identity: for sessions, `hash`, the \
             commands and metrics. If the source fails or names nobody, the last list stays. If more than half \
             of the members are missing from one answer, they leave one by one, each confirmed by a further \
-            answer. [fleet.md](fleet.md) explains it with examples.",
+            answer. A list of Kubernetes is known to be whole, and is believed at once. [fleet.md](fleet.md) \
+            explains it with examples.",
     keys: &[Part::all(&KEYS)],
     later: &[],
 };

@@ -505,7 +505,7 @@ mod tests {
                     .into_iter()
                     .map(|it| (it.name, it.state, it.weight, it.distance))
                     .collect(),
-                Answer::Failed(reason) => panic!("{reason}"),
+                other => panic!("{other:?}"),
             }
         }
     }

@@ -57,7 +57,9 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
 
 fn names_it(answer: &Answer, name: &str) -> bool {
     match answer {
-        Answer::Members { found, .. } => found.iter().any(|it| it.name == name),
+        Answer::Members { found, .. } | Answer::Whole(found) => {
+            found.iter().any(|it| it.name == name)
+        }
         Answer::Failed(_) => true,
     }
 }
@@ -247,6 +249,32 @@ fn whoever_says_that_it_leaves_is_believed() {
         left: (0..4).map(|it| found(it).name).collect(),
     };
     assert_eq!(serving(&step(&all, &last, 1)), [""; 0]);
+}
+
+#[test]
+fn a_whole_list_is_believed() {
+    let whole =
+        |numbers: std::ops::Range<u8>| Answer::Whole(numbers.map(found).collect::<Vec<_>>());
+    let all = step(&Members::default(), &whole(0..10), 0);
+    let three = step(&all, &whole(0..3), 1);
+    assert_eq!(names(&three, |_| true), ["m000", "m001", "m002"]);
+    let none = merge(&three, &whole(0..0), seconds(2), &rules());
+    assert_eq!((none.members.len(), none.kept), (0, None));
+    let still = merge(&none.members, &whole(0..0), seconds(3), &rules());
+    assert_eq!(still.kept.as_deref(), Some("the answer has no members"));
+    // A member that is refused from now on is none.
+    let few = Rules {
+        members_max: 2,
+        ..rules()
+    };
+    let two = merge(&all, &whole(0..10), seconds(1), &few);
+    assert_eq!(names(&two.members, |_| true), ["m000", "m001"]);
+    // Another process was handed the list.
+    let records = all.records(seconds(1));
+    let inherited = Members::from_records(records, seconds(0));
+    assert!(step(&inherited, &whole(0..0), 1).is_empty());
+    let others = step(&all.superseded(), &whole(0..0), 1);
+    assert_eq!(names(&others, Member::is_leaving).len(), 10);
 }
 
 #[test]

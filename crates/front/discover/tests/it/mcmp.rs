@@ -212,7 +212,7 @@ fn play(log: &str, speech: Speech, place: &str) {
     let answers = listener.answers.lock().unwrap();
     let found = answers.iter().flat_map(|answer| match answer {
         Answer::Members { found, .. } => found.clone(),
-        Answer::Failed(reason) => panic!("{reason}"),
+        other => panic!("{other:?}"),
     });
     let found: Vec<FoundMember> = found.collect();
     assert!(!found.is_empty());
