@@ -11,7 +11,7 @@ pub(crate) mod lines;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -322,8 +322,10 @@ impl ApiClient {
         let trust = url.is_https.then(|| self.trust(url)).transpose()?;
         // The system's resolver has a deadline of its own (resolv.conf, `timeout` and `attempts`).
         let addresses = (&url.host[..], url.port).to_socket_addrs();
+        let addresses: Vec<SocketAddr> = addresses.map_err(broken)?.collect();
+        self.control.note_server(addresses.clone());
         let mut failure = std::io::Error::new(ErrorKind::NotFound, "it has no address");
-        for address in addresses.map_err(broken)?.take(ADDRESSES_MAX) {
+        for address in addresses.into_iter().take(ADDRESSES_MAX) {
             let address = ServerAddress::Tcp(address);
             let connected = match &trust {
                 Some(trust) => BlockingClient::connect_tls(&address, trust, CONNECT_TIMEOUT),

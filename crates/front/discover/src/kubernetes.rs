@@ -290,7 +290,13 @@ impl Follower {
         let counts = |slice: &&EndpointSlice| first.is_none() || slice.family() == first;
         let slices = self.slices.values().filter(counts);
         // Lists are whole, and watches leave nothing out.
-        slices::members(slices, &self.source).map_or_else(Answer::Failed, Answer::Whole)
+        match slices::members(slices, &self.source) {
+            Ok(found) => Answer::Whole {
+                found,
+                asked: self.control.server(),
+            },
+            Err(reason) => Answer::Failed(reason),
+        }
     }
 
     /// Sends the answer that the slices give, if it is another one than the last; `false`: nobody wants it.

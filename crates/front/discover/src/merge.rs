@@ -7,7 +7,8 @@
 //!   answer: an answer that was cut short must not empty an upstream. A member that itself said that it leaves
 //!   is removed at once.
 //! - A list that is known to be whole is believed, even without any member: who is not in it is removed at once.
-//! - Loopback, link-local and the front's own addresses are refused, unless the source is trusted.
+//! - Loopback, link-local, the front's own addresses and those of the server that was asked are refused, unless the
+//!   source is trusted.
 //! - A member is identified by its name. At another address it is the same member, but another backend.
 //!
 //! Pure: the time is an argument, counted from any moment. The order of an answer's members does not matter.
@@ -17,7 +18,7 @@ mod properties;
 pub mod record;
 
 use std::collections::{BTreeMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::member::{FoundMember, FoundState};
@@ -32,8 +33,13 @@ pub enum Answer {
         /// The names of members that announced that they leave.
         left: Vec<String>,
     },
-    /// All members that there are, in any order: the source knows that the list is whole.
-    Whole(Vec<FoundMember>),
+    /// All members that there are: the source knows that the list is whole.
+    Whole {
+        /// The members, in any order.
+        found: Vec<FoundMember>,
+        /// The addresses of the server that was asked, which no member may have.
+        asked: Vec<SocketAddr>,
+    },
     /// The source could not answer; the text is the reason.
     Failed(String),
 }
@@ -108,6 +114,8 @@ pub enum Refusal {
     NoHost,
     /// The front itself listens at the address.
     Own,
+    /// The API server that was asked for members listens at the address.
+    ApiServer,
     /// Another member of the answer has the same name.
     NameTwice,
     /// Another member of the answer has the same address.
@@ -127,6 +135,7 @@ impl Refusal {
             Self::LinkLocal => "link-local",
             Self::NoHost => "no-host",
             Self::Own => "own",
+            Self::ApiServer => "api-server",
             Self::NameTwice => "name-twice",
             Self::AddressTwice => "address-twice",
             Self::NameTaken => "name-taken",
@@ -142,6 +151,7 @@ impl Refusal {
             Self::LinkLocal => "it is a link-local address, which only a file may name",
             Self::NoHost => "it is not the address of one host",
             Self::Own => "the front itself listens there",
+            Self::ApiServer => "the API server listens there, which is asked for members",
             Self::NameTwice => "another member of the same answer has this name",
             Self::AddressTwice => "another member of the same answer has this address",
             Self::NameTaken => "a [[backend]] of the file has this name",
@@ -150,11 +160,12 @@ impl Refusal {
     }
 
     /// All refusals, in the order of the metrics page.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Loopback,
         Self::LinkLocal,
         Self::NoHost,
         Self::Own,
+        Self::ApiServer,
         Self::NameTwice,
         Self::AddressTwice,
         Self::NameTaken,
@@ -189,17 +200,24 @@ pub struct MergeResult {
 #[must_use]
 pub fn merge(last: &Members, answer: &Answer, now: Duration, rules: &Rules<'_>) -> MergeResult {
     let known = || last.members.keys().map(String::as_str);
-    let (found, left_names): (_, HashSet<&str>) = match answer {
+    let mut left_names: HashSet<&str> = HashSet::new();
+    let (named, refused) = match answer {
         Answer::Failed(reason) => return keep_last(last, now, reason.clone(), Vec::new()),
-        Answer::Members { found, left } => (found, left.iter().map(String::as_str).collect()),
-        // Members of another source may still be there.
-        Answer::Whole(found) if last.superseded => (found, HashSet::new()),
-        Answer::Whole(found) => (found, known().collect()),
+        Answer::Members { found, left } => {
+            left_names.extend(left.iter().map(String::as_str));
+            admit(last, found, &[], rules)
+        }
+        Answer::Whole { found, asked } => {
+            // Members of another source may still be there.
+            if !last.superseded {
+                left_names.extend(known());
+            }
+            admit(last, found, asked, rules)
+        }
     };
-    let (named, refused) = admit(last, found, rules);
     // An answer without members is not believed, unless it is whole or a known member said that it leaves.
     let is_believed = match answer {
-        Answer::Whole(_) => !last.is_empty(),
+        Answer::Whole { .. } => !last.is_empty(),
         _ => known().any(|name| left_names.contains(name)),
     };
     if named.is_empty() && !is_believed {
@@ -351,10 +369,12 @@ impl<'m> AbsentMembers<'m> {
     }
 }
 
-/// Splits an answer into accepted members, by name, and refused ones with the reasons.
+/// Splits an answer into accepted members, by name, and refused ones with the reasons. The server that was asked listens
+/// at the addresses `asked`.
 fn admit<'f>(
     last: &Members,
     found: &'f [FoundMember],
+    asked: &[SocketAddr],
     rules: &Rules<'_>,
 ) -> (BTreeMap<&'f str, &'f FoundMember>, Vec<(String, Refusal)>) {
     let mut ordered: Vec<&FoundMember> = found.iter().collect();
@@ -368,7 +388,7 @@ fn admit<'f>(
     let mut named: BTreeMap<&str, &FoundMember> = BTreeMap::new();
     let mut places = HashSet::new();
     for found in ordered {
-        let refusal = if let Some(refusal) = address_refusal(found, rules) {
+        let refusal = if let Some(refusal) = address_refusal(found, asked, rules) {
             refusal
         } else if (rules.is_taken)(&found.name) {
             Refusal::NameTaken
@@ -390,13 +410,18 @@ fn admit<'f>(
 
 /// Why a member's address is refused; `None`: it is not. A host name is accepted, and is resolved for
 /// connections like that of a configured backend.
-fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
+fn address_refusal(
+    found: &FoundMember,
+    asked: &[SocketAddr],
+    rules: &Rules<'_>,
+) -> Option<Refusal> {
     if rules.is_trusted {
         return None;
     }
     // `None` for a host name, and for a Unix socket.
     let (host, port) = found.place.address()?;
     let ip = host.to_canonical();
+    let is_there = |it: &SocketAddr| it.ip().to_canonical() == ip && it.port() == port;
     let (is_link_local, is_broadcast) = match ip {
         IpAddr::V4(ip) => (ip.is_link_local(), ip.is_broadcast()),
         IpAddr::V6(ip) => (ip.is_unicast_link_local(), false),
@@ -409,6 +434,8 @@ fn address_refusal(found: &FoundMember, rules: &Rules<'_>) -> Option<Refusal> {
         Some(Refusal::NoHost)
     } else if (rules.is_own)(ip, port) {
         Some(Refusal::Own)
+    } else if asked.iter().any(is_there) {
+        Some(Refusal::ApiServer)
     } else {
         None
     }

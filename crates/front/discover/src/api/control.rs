@@ -1,11 +1,12 @@
-//! What a source's task tells the thread that waits for the API server.
+//! What a source's task and the thread that waits for the API server tell each other.
 
+use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use catamaran_http_client::ConnectionCloser;
 
-/// The wishes of a task, and the connection that is closed so that the thread learns of them.
+/// The wishes of a task, the connection that is closed so that the thread learns of them, and the server's addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     wishes: Mutex<Wishes>,
@@ -19,6 +20,8 @@ struct Wishes {
     is_asked: bool,
     /// What closes the thread's last connection.
     open: Option<ConnectionCloser>,
+    /// The addresses that the server had at the last connection, sorted.
+    server: Vec<SocketAddr>,
 }
 
 impl Wishes {
@@ -67,6 +70,17 @@ impl Control {
         if wishes.has_ended || wishes.is_asked {
             wishes.wake();
         }
+    }
+
+    /// Notes the addresses that the server has.
+    pub(crate) fn note_server(&self, mut addresses: Vec<SocketAddr>) {
+        addresses.sort_unstable();
+        self.lock().server = addresses;
+    }
+
+    /// The addresses that the server had at the last connection, sorted.
+    pub(crate) fn server(&self) -> Vec<SocketAddr> {
+        self.lock().server.clone()
     }
 
     /// Waits, at most until the thread must end. A wish to ask anew waits as well: a server that fails is not asked

@@ -57,7 +57,7 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
 
 fn names_it(answer: &Answer, name: &str) -> bool {
     match answer {
-        Answer::Members { found, .. } | Answer::Whole(found) => {
+        Answer::Members { found, .. } | Answer::Whole { found, .. } => {
             found.iter().any(|it| it.name == name)
         }
         Answer::Failed(_) => true,
@@ -253,8 +253,10 @@ fn whoever_says_that_it_leaves_is_believed() {
 
 #[test]
 fn a_whole_list_is_believed() {
-    let whole =
-        |numbers: std::ops::Range<u8>| Answer::Whole(numbers.map(found).collect::<Vec<_>>());
+    let whole = |numbers: std::ops::Range<u8>| Answer::Whole {
+        found: numbers.map(found).collect(),
+        asked: Vec::new(),
+    };
     let all = step(&Members::default(), &whole(0..10), 0);
     let three = step(&all, &whole(0..3), 1);
     assert_eq!(names(&three, |_| true), ["m000", "m001", "m002"]);
@@ -337,6 +339,20 @@ fn addresses_that_no_other_host_has_are_refused() {
             "{host}:{port} in a file"
         );
     }
+}
+
+#[test]
+fn the_server_that_was_asked_is_no_member() {
+    let answer = Answer::Whole {
+        found: (1..4).map(found).collect(),
+        asked: vec![
+            "[::ffff:10.0.0.1]:8009".parse().expect("an address"),
+            "10.0.0.2:6443".parse().expect("an address"),
+        ],
+    };
+    let merged = merge(&Members::default(), &answer, seconds(0), &rules());
+    assert_eq!(merged.refused, [("m001".to_owned(), Refusal::ApiServer)]);
+    assert_eq!(names(&merged.members, |_| true), ["m002", "m003"]);
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Following {
             None => "nothing".to_owned(),
             Some(Answer::Failed(reason)) => reason.clone(),
             Some(Answer::Members { .. }) => "members".to_owned(),
-            Some(Answer::Whole(found)) => {
+            Some(Answer::Whole { found, .. }) => {
                 let word = |state| match state {
                     FoundState::Active => "",
                     FoundState::Drain => " drains",
@@ -266,6 +266,19 @@ fn a_server_that_refuses_is_told_with_what_it_lacks() {
 }
 
 #[test]
+fn the_server_is_named_so_that_it_becomes_no_member() {
+    let api = KubernetesApi::start();
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for("a");
+    let answers = following.answers.lock().unwrap();
+    let Some(Answer::Whole { asked, .. }) = answers.last() else {
+        panic!("a list was told");
+    };
+    assert_eq!(asked[..], [api.address()]);
+}
+
+#[test]
 fn a_server_that_is_away_is_told_and_asked_again() {
     let api = KubernetesApi::start();
     set(&api, &[pod("a")]);
@@ -319,7 +332,7 @@ fn the_first_family_of_the_service_counts() {
     let six = PodEndpoint::ready("a", "fd00::a".parse().unwrap());
     api.set("app-y", 8009, "ajp", &[six]);
     let place = || match following.answers.lock().unwrap().last() {
-        Some(Answer::Whole(found)) => {
+        Some(Answer::Whole { found, .. }) => {
             (found[0].place.to_string() == "[fd00::a]:8009").then_some(())
         }
         _ => None,
@@ -373,7 +386,7 @@ fn a_source_is_asked_once_for_those_who_do_not_serve() {
     let runtime = { runtime }.enable_all().build().unwrap();
     set(&api, &[pod("a")]);
     let answer = runtime.block_on(source(in_clear_text(&api)).ask());
-    assert!(matches!(answer, Answer::Whole(found) if found.len() == 1));
+    assert!(matches!(answer, Answer::Whole { found, .. } if found.len() == 1));
     let nowhere = ApiConfig {
         server: None,
         ..in_clear_text(&api)

@@ -63,8 +63,8 @@ static REFUSED: Family = Family {
         (
             "reason",
             "`loopback`, `link-local`, `no-host`: such an address is no host's; `own`: the front listens there; \
-             `name-twice`, `address-twice`, `name-taken`: another one has it; `members-max`: there are as many \
-             as may be",
+             `api-server`: the API server that was asked; `name-twice`, `address-twice`, `name-taken`: another \
+             one has it; `members-max`: there are as many as may be",
         ),
     ],
 };
