@@ -201,7 +201,7 @@ impl ApiClient {
     ) -> Result<ObjectList<T>, ApiError> {
         let mut client = self.connect()?;
         let (mut items, mut next) = (Vec::new(), String::new());
-        loop {
+        for _ in 0..PAGES_MAX {
             let mut target = format!("{}?limit={PAGE_OBJECTS}", resource.path());
             add_parameter(&mut target, "labelSelector", &resource.selector);
             add_parameter(&mut target, "continue", &next);
@@ -221,6 +221,8 @@ impl ApiClient {
                 client = self.connect()?;
             }
         }
+        let text = format!("a list has more than {PAGES_MAX} pages");
+        Err(ApiError::new(ApiErrorKind::TooLarge, text))
     }
 
     /// Watches objects from this version on. `take` gets what happened, first nothing when the server has accepted the
@@ -454,6 +456,9 @@ const PAGE_OBJECTS: usize = 100;
 
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 const OBJECTS_MAX: usize = 10_000;
+
+/// The most pages of a list: twice as many as full ones have.
+const PAGES_MAX: usize = 2 * OBJECTS_MAX / PAGE_OBJECTS;
 
 /// The most bytes of one watch, after which another one goes on.
 const WATCH_BYTES_MAX: u64 = 1 << 30;

@@ -266,6 +266,17 @@ fn a_server_that_refuses_is_told_with_what_it_lacks() {
 }
 
 #[test]
+fn a_list_without_end_is_given_up() {
+    let api = KubernetesApi::start();
+    api.limit_pages(0);
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for_failure("a list has more than 200 pages");
+    api.limit_pages(1);
+    following.wait_for("a");
+}
+
+#[test]
 fn the_server_is_named_so_that_it_becomes_no_member() {
     let api = KubernetesApi::start();
     set(&api, &[pod("a")]);
