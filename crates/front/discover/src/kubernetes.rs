@@ -186,6 +186,7 @@ impl Follower {
             }
             let began = Instant::now();
             let followed = self.follow();
+            self.control.close();
             if self.control.has_ended() {
                 return;
             }

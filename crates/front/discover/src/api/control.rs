@@ -72,6 +72,13 @@ impl Control {
         }
     }
 
+    /// Closes the thread's last connection, which is of no use any more.
+    pub(crate) fn close(&self) {
+        if let Some(open) = self.lock().open.take() {
+            open.close();
+        }
+    }
+
     /// Notes the addresses that the server has.
     pub(crate) fn note_server(&self, mut addresses: Vec<SocketAddr>) {
         addresses.sort_unstable();
@@ -100,9 +107,13 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
     use std::sync::Arc;
     use std::thread;
-    use std::time::Instant;
+
+    use catamaran_http_client::{BlockingClient, ServerAddress};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -114,6 +125,19 @@ mod tests {
         control.pause(pause);
         assert!(began.elapsed() >= pause);
         assert!(control.take_asked() && !control.is_asked());
+    }
+
+    #[test]
+    fn a_connection_ends_when_it_is_of_no_use() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = ServerAddress::Tcp(listener.local_addr().unwrap());
+        let client = BlockingClient::connect(&address, Duration::from_secs(5)).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        let control = Control::default();
+        control.note(client.closer().unwrap());
+        drop(client);
+        control.close();
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     }
 
     #[test]
