@@ -144,7 +144,7 @@ struct Follower {
     slices: BTreeMap<String, EndpointSlice>,
     /// The version from which a watch goes on; `None`: all must be listed first.
     version: Option<String>,
-    /// The family of addresses that counts if the Service has two; `None`: not known yet.
+    /// The family of addresses that counts if there are endpoints of two; `None`: not known yet.
     first_family: Option<Family>,
     /// The last answer that was sent.
     told: Option<Answer>,
@@ -233,10 +233,23 @@ impl Follower {
         Ok(())
     }
 
-    /// Whether the slices have addresses of two families, and it is not known which counts.
+    /// The families of which there are endpoints.
+    fn families(&self) -> BTreeSet<Family> {
+        let slices = self.slices.values().filter(|it| it.has_endpoints());
+        slices.filter_map(EndpointSlice::family).collect()
+    }
+
+    /// Whether there are endpoints of two families, and it is not known which counts.
     fn lacks_family(&self) -> bool {
-        let families = self.slices.values().filter_map(EndpointSlice::family);
-        families.collect::<BTreeSet<_>>().len() > 1 && self.first_family.is_none()
+        self.first_family.is_none() && self.families().len() > 1
+    }
+
+    /// Forgets the family that counts when there is no slice of it: the Service was made anew.
+    fn forget_family(&mut self) {
+        let has_slices = |family| self.slices.values().any(|it| it.family() == family);
+        if !has_slices(self.first_family) {
+            self.first_family = None;
+        }
     }
 
     /// Asks the Service which family comes first, if its slices have two.
@@ -268,6 +281,7 @@ impl Follower {
                 Event::Bookmark(metadata) => self.note_version(&metadata),
             }
         }
+        self.forget_family();
         self.facts.note_watch(self.slices.len());
         if self.slices.len() > SLICES_MAX {
             self.version = None;
@@ -287,7 +301,8 @@ impl Follower {
 
     /// The answer that the slices give.
     fn answer(&self) -> Answer {
-        let first = self.first_family;
+        let families = self.families();
+        let first = self.first_family.filter(|it| families.contains(it));
         let counts = |slice: &&EndpointSlice| first.is_none() || slice.family() == first;
         let slices = self.slices.values().filter(counts);
         // Lists are whole, and watches leave nothing out.

@@ -99,6 +99,10 @@ impl EndpointSlice {
         Family::of(&self.address_type)
     }
 
+    pub(crate) fn has_endpoints(&self) -> bool {
+        self.endpoints.as_ref().is_some_and(|it| !it.is_empty())
+    }
+
     /// The ports that a member may have.
     fn ports(&self) -> impl Iterator<Item = (&EndpointPort, u16)> {
         let ports = self.ports.iter().flatten();
@@ -137,10 +141,7 @@ pub(crate) fn members<'s>(
     let mut others = None;
     for slice in slices {
         let endpoints = slice.endpoints.iter().flatten();
-        let Some(family) = slice
-            .family()
-            .filter(|_| endpoints.clone().next().is_some())
-        else {
+        let Some(family) = slice.family().filter(|_| slice.has_endpoints()) else {
             continue;
         };
         let Some((port, number)) = chosen(slice, source.port.as_ref())? else {

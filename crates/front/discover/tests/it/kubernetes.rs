@@ -349,6 +349,23 @@ fn the_first_family_of_the_service_counts() {
         _ => None,
     };
     Deadline::default().poll("the other family", place).unwrap();
+    // The Service is made anew with one family, and has another pod.
+    api.delete("app-x");
+    api.delete("app-y");
+    following.wait_for("");
+    api.set("app-v", 8009, "ajp", &[pod("b")]);
+    following.wait_for("b");
+}
+
+#[test]
+fn a_family_without_endpoints_does_not_count() {
+    let api = KubernetesApi::start();
+    api.set_families("\"IPv6\",\"IPv4\"");
+    let empty = r#""addressType":"IPv6","ports":null,"endpoints":null"#;
+    api.set_text("app-y", empty);
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for("a");
 }
 
 #[test]
