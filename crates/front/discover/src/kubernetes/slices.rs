@@ -61,7 +61,8 @@ struct TargetRef {
 struct EndpointPort {
     name: Option<String>,
     protocol: Option<String>,
-    port: Option<u16>,
+    // The API does not check that it is a port's number.
+    port: Option<i64>,
     app_protocol: Option<String>,
 }
 
@@ -107,7 +108,10 @@ impl EndpointSlice {
     fn ports(&self) -> impl Iterator<Item = (&EndpointPort, u16)> {
         let ports = self.ports.iter().flatten();
         let over_tcp = ports.filter(|port| port.protocol.as_deref().is_none_or(|it| it == "TCP"));
-        over_tcp.filter_map(|port| Some((port, port.port.filter(|number| *number != 0)?)))
+        over_tcp.filter_map(|port| {
+            let number = u16::try_from(port.port?).ok()?;
+            (number != 0).then_some((port, number))
+        })
     }
 }
 
@@ -245,13 +249,10 @@ fn member(
         return Err(format!("an endpoint has the address {}", shortened(text)));
     };
     let place = Place::at(ip, port);
-    let pod = endpoint.target_ref.as_ref().filter(|it| it.kind == "Pod");
-    let pod_name = match pod.map(|pod| &pod.name[..]) {
-        Some(name) if !is_pod_name(name) => {
-            return Err(format!("an endpoint has a pod named {}", shortened(name)));
-        }
-        name => name.map(str::to_owned),
-    };
+    // The API does not check what an endpoint refers to.
+    let is_pod = |it: &&TargetRef| it.kind == "Pod" && is_pod_name(&it.name);
+    let pod = endpoint.target_ref.as_ref().filter(is_pod);
+    let pod_name = pod.map(|pod| pod.name.clone());
     let name = pod_name.clone().unwrap_or_else(|| place.to_string());
     Ok(FoundMember {
         state: endpoint.conditions.state(),
@@ -497,11 +498,6 @@ mod tests {
                 r#"{"addresses":["10.0.0.1"]}"#,
                 "the address \"10.0.0.1\"",
             ),
-            (
-                "IPv4",
-                r#"{"addresses":["10.0.0.1"],"targetRef":{"kind":"Pod","name":"A b"}}"#,
-                "a pod named \"A b\"",
-            ),
         ] {
             let found = names(
                 &[slice(family, AJP, &format!("[{endpoint}]"))],
@@ -509,6 +505,21 @@ mod tests {
             );
             let fault = found.unwrap_err();
             assert!(fault.contains(expected), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_the_api_does_not_check_harms_nobody() {
+        let pod = r#"[{"addresses":["10.0.0.2"],"targetRef":{"kind":"Pod","name":"A b"}}]"#;
+        let found = names(&[slice("IPv4", AJP, pod)], &source(None, None));
+        let expected = "10.0.0.2:8009 Active 10.0.0.2:8009 Ajp";
+        assert_eq!(found, Ok(vec![expected.to_owned()]));
+        for number in [70_000, -1, 0] {
+            let ports = AJP.replace("8009", &number.to_string());
+            let other = ONE.replace("\"a\"", "\"b\"");
+            let slices = [slice("IPv4", &ports, &other), slice("IPv4", AJP, ONE)];
+            let found = names(&slices, &source(None, None));
+            assert_eq!(found, Ok(vec!["a Active 10.0.0.1:8009 Ajp".to_owned()]));
         }
     }
 }
