@@ -48,11 +48,7 @@ fn a_name_on_the_command_line_gets_its_certificate() {
     }
     assert!(status(&front, "other.example.org").contains("(35)"));
     let stored = fs::read_dir(state.path().join("acme")).unwrap();
-    assert_eq!(
-        stored.count(),
-        3,
-        "the lock, what is pending, and the authority's"
-    );
+    assert_eq!(stored.count(), 2, "what is pending, and the authority's");
 }
 
 #[test]
