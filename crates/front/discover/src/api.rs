@@ -323,8 +323,8 @@ impl ApiClient {
         let broken = |error| ApiError::new(ApiErrorKind::Connect, format!("{url}: {error}"));
         let trust = url.is_https.then(|| self.trust(url)).transpose()?;
         // The system's resolver has a deadline of its own (resolv.conf, `timeout` and `attempts`).
-        let addresses = (&url.host[..], url.port).to_socket_addrs();
-        let addresses: Vec<SocketAddr> = addresses.map_err(broken)?.collect();
+        let resolved = (&url.host[..], url.port).to_socket_addrs();
+        let addresses: Vec<SocketAddr> = resolved.map_err(broken)?.collect();
         self.control.note_server(addresses.clone());
         let mut failure = std::io::Error::new(ErrorKind::NotFound, "it has no address");
         for address in addresses.into_iter().take(ADDRESSES_MAX) {
