@@ -1,22 +1,7 @@
 //! Sign-ons by password (`auth_basic`, `AuthType Basic`): each is one of the front, or closes its place.
 
+use super::sign_on::sign_ons;
 use super::*;
-
-/// The tables of sign-ons, each on one line.
-fn sign_ons(import: &Import) -> Vec<String> {
-    let tables = import
-        .text
-        .split("\n[")
-        .filter(|it| it.starts_with("auth."));
-    let line = |table: &str| {
-        let lines = table.lines().filter(|it| !it.is_empty());
-        lines
-            .collect::<Vec<_>>()
-            .join("; ")
-            .replacen("]; ", ": ", 1)
-    };
-    tables.map(line).collect()
-}
 
 /// The import of a server of nginx on port 80, beside these users.
 fn of_nginx(lines: &str, users: &str) -> Import {

@@ -9,14 +9,17 @@ fn of_server(lines: &str) -> Import {
 }
 
 /// The tables of sign-ons, each on one line.
-fn sign_ons(import: &Import) -> Vec<String> {
+pub(super) fn sign_ons(import: &Import) -> Vec<String> {
     let tables = import
         .text
         .split("\n[")
         .filter(|it| it.starts_with("auth."));
     let line = |table: &str| {
         let lines = table.lines().filter(|it| !it.is_empty());
-        lines.collect::<Vec<_>>().join("; ").replace("]; ", ": ")
+        lines
+            .collect::<Vec<_>>()
+            .join("; ")
+            .replacen("]; ", ": ", 1)
     };
     tables.map(line).collect()
 }
