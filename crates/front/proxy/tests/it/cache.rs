@@ -20,7 +20,7 @@ use std::thread::{self, JoinHandle};
 use catamaran_proxy::config::{Address, BackendConfig, CacheConfig, Config, Protocol, RouteRules};
 use catamaran_testkit::{HttpClient, Response};
 
-use crate::{Front, config, loopback, start, tcp};
+use crate::{Front, NEVER, config, loopback, start, tcp};
 
 /// A request as the origin got it, and how many it got for its target with it.
 pub(crate) struct Asked {
@@ -182,8 +182,12 @@ pub(crate) fn cached(backend: BackendConfig, cache: CacheConfig) -> Config {
     config
 }
 
+/// A cache in which requests wait for each other however slow the machine is.
 pub(crate) fn cache() -> CacheConfig {
-    CacheConfig::new("pages")
+    CacheConfig {
+        collapse_wait: NEVER,
+        ..CacheConfig::new("pages")
+    }
 }
 
 /// A front with a cache before an origin.

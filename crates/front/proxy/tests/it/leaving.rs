@@ -15,7 +15,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::health::{first, reasons, until};
 use crate::http2::get;
-use crate::{Front, REQUEST, config, loopback, start, tcp, unix};
+use crate::{Front, NEVER, REQUEST, config, loopback, start, tcp, unix};
 
 /// A backend whose connections the test plays by hand.
 pub(crate) struct Backend(TcpListener);
@@ -531,6 +531,3 @@ fn a_reset_is_a_leave_even_after_a_half_close() {
 }
 
 pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-/// Longer than any test waits.
-const NEVER: Duration = Duration::from_secs(3600);

@@ -162,3 +162,6 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Requests that a backend's connection answers.
 const TURNS: usize = 2000;
+
+/// Longer than any test waits.
+const NEVER: Duration = Duration::from_secs(3600);
