@@ -83,7 +83,7 @@ impl Quota {
     }
 
     /// The debt of a key as a part of its burst; 0 is no debt, 1 a burst that is used up. Any request in flight counts
-    /// as more than that: if it were forgotten, more requests would run than the limit allows.
+    /// as far more than that: if it were forgotten, more requests would run than the limit allows.
     pub(crate) fn owed(self, state: u64, now: u64) -> f32 {
         let part = |debt: u64, whole: u64| debt as f32 / whole as f32;
         match self {
@@ -91,7 +91,7 @@ impl Quota {
                 part(state.saturating_sub(now), capacity(interval, burst)).min(1.0)
             }
             Self::InFlight(_) if state == 0 => 0.0,
-            Self::InFlight(max) => 1.0 + part(state, u64::from(max)),
+            Self::InFlight(max) => IN_FLIGHT_OWED + part(state, u64::from(max)),
         }
     }
 
@@ -162,6 +162,9 @@ fn capacity(interval: u64, burst: u32) -> u64 {
 /// The wait in nanoseconds that clients are told when too many of their requests are in flight, since nobody knows when
 /// one ends.
 const IN_FLIGHT_WAIT: u64 = 1_000_000_000;
+
+/// What a key owes that has a request in flight, in bursts of a rate that are used up.
+const IN_FLIGHT_OWED: f32 = 8.0;
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,9 @@
 //!
 //! Its memory is fixed when it is made. It has sets of [`SLOTS`] slots; a hash with a secret seed chooses the set of a
 //! key, so that nobody can fill the set of a certain key on purpose. A slot whose key has no debt is free. If all slots
-//! of a set are in use, the key with the smallest debt, as a part of its burst, is evicted: it may then send more than
-//! its limit, but no new key is refused because the table is full.
+//! of a set are in use, either the key with the smallest debt, as a part of its burst, is evicted, or the new key is not
+//! kept ([`Set::vacate`]): the one that is forgotten may send more than its limit, but no new key is refused because the
+//! table is full.
 //!
 //! Each set has a mutex of its own, which is held for one decision and across no other call. A decision about several
 //! keys holds the mutexes of all their sets, taken in the order of the sets: so the decision is exact although threads
@@ -163,7 +164,7 @@ impl Table {
         counts
     }
 
-    /// The number of keys that were evicted while they had a debt.
+    /// The number of keys that were forgotten while they had a debt: evicted, or new and not kept.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
@@ -311,44 +312,60 @@ impl Set {
         evicted: &AtomicU64,
     ) {
         if let Ok(charged) = judgement.charged {
-            let index = known.unwrap_or_else(|| self.vacate(quotas, now, evicted));
-            self.0[index] = Slot {
+            let new = Slot {
                 tag: ask.tag(),
                 state: charged,
             };
+            if let Some(index) = known.or_else(|| self.vacate(&new, quotas, now, evicted)) {
+                self.0[index] = new;
+            }
         }
     }
 
     /// The index of a slot for a new key: a free one, or that of the key with the smallest debt, which is evicted.
+    /// `None`: the new key is not kept.
+    ///
+    /// Were each new key kept, a flood of them would evict a client with a small debt before it returns, so that it never
+    /// comes to owe more. So in most cases those stay that owe something already; who keeps asking is kept soon.
     #[inline(never)]
-    fn vacate(&self, quotas: &[Quota], now: u64, evicted: &AtomicU64) -> usize {
+    fn vacate(
+        &self,
+        new: &Slot,
+        quotas: &[Quota],
+        now: u64,
+        evicted: &AtomicU64,
+    ) -> Option<usize> {
         let is_free = |slot: &Slot| {
             let quota = quotas.get(slot.limit());
             quota.is_none_or(|quota| quota.is_free(slot.state, now))
         };
-        self.0.iter().position(is_free).unwrap_or_else(|| {
-            evicted.fetch_add(1, Ordering::Relaxed);
-            self.least(quotas, now)
+        self.0.iter().position(is_free).or_else(|| {
+            let turn = evicted.fetch_add(1, Ordering::Relaxed);
+            let (least, debt) = self.least(quotas, now);
+            // The tag is a secret hash, so that nobody can choose a turn in which its own key is not kept.
+            let lot = (new.tag ^ turn).wrapping_mul(SPREAD) >> 61;
+            (lot == 0 || new.owed(quotas, now) > CLEARLY * debt).then_some(least)
         })
     }
 
-    /// The index of the slot whose key has the least debt relative to its burst. Any request in flight counts as more
-    /// than a whole burst (see [`Quota::owed`]).
+    /// The index of the slot whose key has the least debt relative to its burst, and that debt (see [`Quota::owed`]).
     #[cold]
-    fn least(&self, quotas: &[Quota], now: u64) -> usize {
-        let owed = |slot: &Slot| {
-            let quota = quotas.get(slot.limit());
-            quota.map_or(0.0, |quota| quota.owed(slot.state, now))
-        };
-        let debts = self.0.iter().map(owed).enumerate();
+    fn least(&self, quotas: &[Quota], now: u64) -> (usize, f32) {
+        let debts = self.0.iter().map(|slot| slot.owed(quotas, now)).enumerate();
         let least = debts.min_by(|(_, one), (_, other)| one.total_cmp(other));
-        least.map_or(0, |(index, _)| index)
+        least.unwrap_or_default()
     }
 }
 
 impl Slot {
     fn limit(&self) -> usize {
         usize::from(self.tag as u16)
+    }
+
+    /// The debt of the key relative to its burst, as [`Quota::owed`] has it.
+    fn owed(&self, quotas: &[Quota], now: u64) -> f32 {
+        let quota = quotas.get(self.limit());
+        quota.map_or(0.0, |quota| quota.owed(self.state, now))
     }
 }
 
@@ -363,6 +380,12 @@ pub const ASKS_MAX: usize = 8;
 
 /// The slots of a set.
 const SLOTS: usize = 8;
+
+/// A new key that owes this many times as much as the least debt is always kept.
+const CLEARLY: f32 = 4.0;
+
+/// An odd number that spreads the bits of what it multiplies (2⁶⁴ divided by the golden ratio).
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]
 mod tests;
