@@ -328,13 +328,7 @@ impl Set {
     /// Were each new key kept, a flood of them would evict a client with a small debt before it returns, so that it never
     /// comes to owe more. So in most cases those stay that owe something already; who keeps asking is kept soon.
     #[inline(never)]
-    fn vacate(
-        &self,
-        new: &Slot,
-        quotas: &[Quota],
-        now: u64,
-        evicted: &AtomicU64,
-    ) -> Option<usize> {
+    fn vacate(&self, new: &Slot, quotas: &[Quota], now: u64, evicted: &AtomicU64) -> Option<usize> {
         let is_free = |slot: &Slot| {
             let quota = quotas.get(slot.limit());
             quota.is_none_or(|quota| quota.is_free(slot.state, now))

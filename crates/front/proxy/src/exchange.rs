@@ -53,7 +53,6 @@ use catamaran_message::RequestHead;
 use downstream::{After, Downstream};
 use failure::Failure;
 use grounds::Grounds;
-use limit_keys::LimitKeys;
 use scene::Scene;
 use sites::Sites;
 use state::Exchange;
@@ -149,11 +148,7 @@ fn judge<'a>(exchange: &mut Exchange<'a>, head: Box<RequestHead>) -> JudgedReque
     decided.pages.prefer(rules.and_then(Rules::error_pages));
     decided.is_unlogged = rules.is_some_and(|rules| rules.config().unlogged);
     decided.cors = verdict.cors.take();
-    let mut keys = LimitKeys::new();
-    verdict.add_limits(&mut keys);
-    if !keys.is_empty()
-        && let Some(refusal) = limits::ask(exchange, &keys)
-    {
+    if let Some(refusal) = limits::ask(exchange, |keys| verdict.add_limits(keys)) {
         verdict.refuse_by(refusal);
     }
     match verdict.auth() {

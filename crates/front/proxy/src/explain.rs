@@ -152,18 +152,14 @@ impl Draft {
         let trace_config = site.trace.as_deref();
         let traced = trace_config.map(|config| trace::sentence(config, &sender, &head.headers));
         let mut verdict = verdict::decide(grounds, head);
-        // The limits that would be asked are only looked at: none is charged.
-        let mut limit_keys = LimitKeys::new();
-        verdict.add_limits(&mut limit_keys);
         let (route, cors) = (verdict.route, verdict.cors.take());
         self.route = route.map(|route| route_status(&route.config, &site.listeners));
-        let Some(mut asked) = self.look_at_limits(site, &limit_keys) else {
+        // The limits that would be asked are only looked at: none is charged.
+        let Some(mut asked) = self.look_at_limits(site, |keys| verdict.add_limits(keys)) else {
             return;
         };
         asked.extend(self.ask(&mut verdict, supposed_answer));
-        let mut user_keys = LimitKeys::new();
-        verdict.add_user_limits(&mut user_keys);
-        match self.look_at_limits(site, &user_keys) {
+        match self.look_at_limits(site, |keys| verdict.add_user_limits(keys)) {
             Some(sentences) => asked.extend(sentences),
             None => return,
         }
@@ -196,10 +192,16 @@ impl Draft {
         self.then.splice(..0, asked);
     }
 
-    /// Fills in limits as they stand now. Returns a sentence about each; `None`, with the refusal filled in, if one of them
-    /// refuses the request.
-    fn look_at_limits(&mut self, site: &Site, keys: &LimitKeys<'_>) -> Option<Vec<String>> {
-        let outlooks = limits::outlooks(site, keys);
+    /// Fills in the limits that `add` adds, as they stand now. Returns a sentence about each; `None`, with the refusal filled
+    /// in, if one of them refuses the request.
+    fn look_at_limits<'s, 'r>(
+        &mut self,
+        site: &Site,
+        add: impl FnOnce(&mut LimitKeys<'s, 'r>),
+    ) -> Option<Vec<String>> {
+        let mut keys = LimitKeys::new();
+        add(&mut keys);
+        let outlooks = limits::outlooks(site, &keys);
         let sentences: Vec<String> = outlooks.iter().map(limits::sentence).collect();
         let refuses = |limit: &LimitOutlook| limit.enforced && limit.exceeded;
         let refusing = outlooks.iter().position(refuses);

@@ -20,23 +20,23 @@ use crate::trust::is_trusted;
 use crate::tunnel_request;
 
 /// A limit that a request is subject to.
-#[derive(Clone, Debug)]
-pub(crate) struct LimitKey<'s> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitKey<'s, 'r> {
     pub(crate) limit: &'s SiteLimit,
     /// What the limit is asked; `None`: nothing, because a trusted proxy does not tell who the client is, and all of its
     /// clients would be one key.
-    pub(crate) asked: Option<(Ask, LimitSubject)>,
+    pub(crate) asked: Option<(Ask, LimitSubject<'r>)>,
 }
 
 /// All limits that a request is subject to.
-pub(crate) type LimitKeys<'s> = ArrayVec<LimitKey<'s>, ASKS_MAX>;
+pub(crate) type LimitKeys<'s, 'r> = ArrayVec<LimitKey<'s, 'r>, ASKS_MAX>;
 
 /// What a limit counts a request to: its key is made of this.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LimitSubject {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LimitSubject<'r> {
     Network(Network),
     /// The value of a field, a host, or a user.
-    Text(Bytes),
+    Text(&'r [u8]),
     Everyone,
 }
 
@@ -60,12 +60,12 @@ enum LimitStage<'r> {
 /// Adds the limits of the listener to `keys`, then those of the route, each once. Those by user are left out if the route
 /// has a sign-on. The list is the caller's, because it is large to move.
 #[inline]
-pub(crate) fn add<'s>(
-    keys: &mut LimitKeys<'s>,
+pub(crate) fn add<'s, 'r>(
+    keys: &mut LimitKeys<'s, 'r>,
     grounds: &Grounds<'s>,
     sender: &Sender,
     route: Option<&'s Route>,
-    head: &RequestHead,
+    head: &'r RequestHead,
 ) {
     if let Some(limits) = grounds.site.limits.as_deref()
         && limits.concern_requests()
@@ -76,12 +76,12 @@ pub(crate) fn add<'s>(
 }
 
 /// Adds the limits by user, once the sign-on of the route has let the request pass.
-pub(crate) fn add_by_user<'s>(
-    keys: &mut LimitKeys<'s>,
+pub(crate) fn add_by_user<'s, 'r>(
+    keys: &mut LimitKeys<'s, 'r>,
     grounds: &Grounds<'s>,
     sender: &Sender,
     route: Option<&'s Route>,
-    request: SignedRequest<'_>,
+    request: SignedRequest<'r>,
 ) {
     if let Some(limits) = grounds.site.limits.as_deref() {
         let stage = LimitStage::AfterSignOn(request.user);
@@ -91,14 +91,14 @@ pub(crate) fn add_by_user<'s>(
 
 /// Does the work of [`add`]. Not inlined, because most sites have no limits.
 #[inline(never)]
-fn add_of<'s>(
+fn add_of<'s, 'r>(
     limits: &'s SiteLimits,
-    keys: &mut LimitKeys<'s>,
+    keys: &mut LimitKeys<'s, 'r>,
     grounds: &Grounds<'s>,
     sender: &Sender,
     route: Option<&'s Route>,
-    head: &RequestHead,
-    stage: LimitStage<'_>,
+    head: &'r RequestHead,
+    stage: LimitStage<'r>,
 ) {
     let asks_auth = route
         .and_then(|route| route.rules.as_deref())
@@ -151,22 +151,19 @@ fn concerns(limit: &LimitConfig, head: &RequestHead, client: IpAddr) -> bool {
 }
 
 /// What the limit counts the request to; `None`: nothing, because the client is not known.
-fn subject(
+fn subject<'r>(
     limit: &LimitConfig,
     sender: &Sender,
-    head: &RequestHead,
-    user: Option<&Bytes>,
-) -> Option<LimitSubject> {
+    head: &'r RequestHead,
+    user: Option<&'r Bytes>,
+) -> Option<LimitSubject<'r>> {
     let text = match &limit.by {
         LimitBy::All => return Some(LimitSubject::Everyone),
         LimitBy::Client => None,
-        LimitBy::User => user.cloned(),
-        LimitBy::Host => head.authority.as_ref().map(|named| named.host.clone()),
-        LimitBy::Header(name) => {
-            // Not one of several lines, since a backend may believe any of them.
-            let only_line = head.headers.only(name);
-            only_line.map(|value| head.headers.share(value))
-        }
+        LimitBy::User => user.map(|user| &user[..]),
+        LimitBy::Host => head.authority.as_ref().map(|named| &named.host[..]),
+        // Not one of several lines, since a backend may believe any of them.
+        LimitBy::Header(name) => head.headers.only(name),
     };
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         return Some(LimitSubject::Text(text));
@@ -188,7 +185,7 @@ fn is_anonymous(peer: &Peer, client: IpAddr) -> bool {
     (peer.trusted || is_unix) && client == peer.address.ip().to_canonical()
 }
 
-impl LimitSubject {
+impl<'r> LimitSubject<'r> {
     /// The key for a limit.
     #[inline]
     pub(crate) fn key(&self, limits: &SiteLimits, limit: &SiteLimit) -> u64 {
@@ -203,7 +200,7 @@ impl LimitSubject {
     ///
     /// # Errors
     /// The text is no key of this limit.
-    pub(crate) fn parse(limit: &LimitConfig, text: &str) -> Result<Vec<Self>, String> {
+    pub(crate) fn parse(limit: &LimitConfig, text: &'r str) -> Result<Vec<Self>, String> {
         match limit.by {
             LimitBy::All => match text {
                 "all" => Ok(vec![Self::Everyone]),
@@ -219,7 +216,7 @@ impl LimitSubject {
             LimitBy::Host | LimitBy::Header(_) | LimitBy::User => {
                 // The address of a client whose request has no such value.
                 let as_network = network(limit, text).map(Self::Network);
-                let as_text = Self::Text(Bytes::copy_from_slice(text.as_bytes()));
+                let as_text = Self::Text(text.as_bytes());
                 Ok(as_network.into_iter().chain([as_text]).collect())
             }
         }
@@ -232,7 +229,7 @@ fn network(limit: &LimitConfig, text: &str) -> Option<Network> {
     Some(Network::new(address.parse().ok()?, limit.prefix))
 }
 
-impl fmt::Display for LimitSubject {
+impl fmt::Display for LimitSubject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network(network) => network.fmt(f),

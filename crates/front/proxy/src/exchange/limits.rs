@@ -14,7 +14,7 @@ use catamaran_upstream::Culprit;
 
 use crate::config::LimitBy;
 use crate::counters::Reason;
-use crate::exchange::limit_keys::{LimitKey, LimitSubject};
+use crate::exchange::limit_keys::{LimitKey, LimitKeys, LimitSubject};
 use crate::exchange::state::Exchange;
 use crate::exchange::verdict::OwnAnswer;
 use crate::site::limits::{Flights, LimitResult, SiteLimit, SiteLimits};
@@ -23,7 +23,7 @@ use crate::site::limits::{Flights, LimitResult, SiteLimit, SiteLimits};
 struct AskedLimit<'k, 's> {
     limit: &'s SiteLimit,
     ask: Ask,
-    subject: &'k LimitSubject,
+    subject: &'k LimitSubject<'k>,
     judgement: Judgement,
 }
 
@@ -46,9 +46,23 @@ impl AskedLimit<'_, '_> {
     }
 }
 
-/// Asks the limits of a request. Returns the answer if one of them refuses it.
+/// Asks the limits that `add` adds for a request. Returns the answer if one of them refuses it.
+#[inline]
+pub(crate) fn ask<'s, 'r>(
+    exchange: &mut Exchange<'_>,
+    add: impl FnOnce(&mut LimitKeys<'s, 'r>),
+) -> Option<OwnAnswer> {
+    let mut keys = LimitKeys::new();
+    add(&mut keys);
+    if keys.is_empty() {
+        return None;
+    }
+    ask_all(exchange, &keys)
+}
+
+/// Does the work of [`ask`]. Not inlined, because most sites have no limits.
 #[inline(never)]
-pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<OwnAnswer> {
+fn ask_all(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_, '_>]) -> Option<OwnAnswer> {
     let limits = exchange.site.limits.as_deref()?;
     let mut asks: ArrayVec<Ask, ASKS_MAX> = ArrayVec::new();
     asks.extend(keys.iter().filter_map(|key| Some(key.asked.as_ref()?.0)));
@@ -60,7 +74,7 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
         return None;
     }
     let outcome = limits.take(&asks);
-    let is_settled = |key: &LimitKey<'_>| key.asked.is_some() && key.limit.is_settled_by_pass;
+    let is_settled = |key: &LimitKey<'_, '_>| key.asked.is_some() && key.limit.is_settled_by_pass;
     if outcome.passes() && keys.iter().all(is_settled) {
         for key in keys {
             limits.count(worker.index(), key.limit, LimitResult::Passed);
@@ -75,7 +89,7 @@ pub(crate) fn ask(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_>]) -> Option<
 fn settle<'a>(
     exchange: &mut Exchange<'a>,
     limits: &'a SiteLimits,
-    keys: &[LimitKey<'_>],
+    keys: &[LimitKey<'_, '_>],
     outcome: &Outcome,
 ) -> Option<OwnAnswer> {
     let worker = exchange.scene.worker;
@@ -117,7 +131,7 @@ fn settle<'a>(
 
 /// Each limit that was asked, with its judgement.
 fn asked_limits<'k, 's>(
-    keys: &'k [LimitKey<'s>],
+    keys: &'k [LimitKey<'s, 'k>],
     outcome: &'k Outcome,
 ) -> impl Iterator<Item = AskedLimit<'k, 's>> {
     // There is a judgement for each key that was asked, in their order.

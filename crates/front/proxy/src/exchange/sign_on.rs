@@ -18,7 +18,6 @@ use crate::exchange::failure::Failure;
 use crate::exchange::fetch::{self, Subrequest, SubrequestError};
 use crate::exchange::forward_auth::{self, AuthOutcome, AuthRequest};
 use crate::exchange::leaving::{in_time, unless_left};
-use crate::exchange::limit_keys::LimitKeys;
 use crate::exchange::logged::LoggedAuth;
 use crate::exchange::scene::Scene;
 use crate::exchange::sites::Sites;
@@ -59,11 +58,7 @@ pub(crate) async fn authenticate<'a>(
                 fields.append(cookie.name_ref(), cookie.value());
             }
             verdict.identify(signed_on);
-            let mut keys = LimitKeys::new();
-            verdict.add_user_limits(&mut keys);
-            if !keys.is_empty()
-                && let Some(refusal) = limits::ask(exchange, &keys)
-            {
+            if let Some(refusal) = limits::ask(exchange, |keys| verdict.add_user_limits(keys)) {
                 verdict.refuse_by(refusal);
             }
         }

@@ -160,7 +160,7 @@ impl<'s> Verdict<'s> {
     /// Adds the limits that the request is subject to. A request that is refused in any case, or answered before any
     /// route, uses up none.
     #[inline]
-    pub(crate) fn add_limits(&self, keys: &mut LimitKeys<'s>) {
+    pub(crate) fn add_limits<'r>(&'r self, keys: &mut LimitKeys<'s, 'r>) {
         match &self.judgement {
             Judgement::OnRoute(target, _) if !target.is_guarded() => {
                 limit_keys::add(keys, &self.grounds, &self.sender, self.route, &self.head);
@@ -170,7 +170,7 @@ impl<'s> Verdict<'s> {
     }
 
     /// Adds the limits by user, once the route's sign-on has let the request pass.
-    pub(crate) fn add_user_limits(&self, keys: &mut LimitKeys<'s>) {
+    pub(crate) fn add_user_limits<'r>(&'r self, keys: &mut LimitKeys<'s, 'r>) {
         if let Some(signed_on) = &self.signed_on {
             let request = SignedRequest {
                 head: &self.head,

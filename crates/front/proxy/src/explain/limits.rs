@@ -7,7 +7,7 @@ use crate::exchange::limit_keys::LimitKey;
 use crate::site::Site;
 
 /// The result that each limit would give for the request now.
-pub(super) fn outlooks(site: &Site, keys: &[LimitKey<'_>]) -> Vec<LimitOutlook> {
+pub(super) fn outlooks(site: &Site, keys: &[LimitKey<'_, '_>]) -> Vec<LimitOutlook> {
     let Some(limits) = site.limits.as_deref() else {
         return Vec::new();
     };
