@@ -27,7 +27,7 @@ mod verdict;
 use std::path::Path;
 
 pub(crate) use self::check::check;
-use self::eras::{Eras, Evidence};
+use self::eras::{Era, Eras, Evidence};
 use self::evidence::{Answer, answer};
 use self::language::Language;
 use self::page::PostPage;
@@ -98,8 +98,8 @@ type JudgedSource<'a> = (&'a Source, Vec<Judged<'a>>);
 fn judge<'a>(library: &'a Library, eras: &Eras) -> anyhow::Result<Vec<JudgedSource<'a>>> {
     let mut judged = Vec::new();
     for source in &library.sources {
-        let then = Evidence::of(source, &eras.then)?;
-        let now = Evidence::of(source, &eras.now)?;
+        let then = Evidence::of(source, eras.results_of(Era::Then))?;
+        let now = Evidence::of(source, eras.results_of(Era::Now))?;
         let mut claims = Vec::new();
         for claim in &source.claims {
             let answer = answer(source, claim, &then, &now)?;

@@ -11,7 +11,8 @@ use anyhow::ensure;
 use catamaran_stats::order::holm_with_headline;
 use catamaran_stats::signed_rank::{centre, count_min, p_value};
 
-use super::evidence::{CaseSize, EvidenceWeight, LEVEL, first_committed, is_committed};
+use super::eras::EraResults;
+use super::evidence::{CaseSize, EvidenceWeight, LEVEL};
 use super::source::{Here, Levels, Source};
 use super::starts::{self, cell, contrast, levels, log_starts, quotients};
 use crate::figures::LabResult;
@@ -34,15 +35,18 @@ impl Capacities {
     /// # Errors
     ///
     /// A result does not have the cells.
-    pub(super) fn of(source: &Source, results: &[(String, LabResult)]) -> anyhow::Result<Self> {
+    pub(super) fn of(source: &Source, of_era: EraResults<'_>) -> anyhow::Result<Self> {
         let mut questions: Vec<CapacityQuestion<'_>> = Vec::new();
         // Each sentence, with the index of its question.
         let mut sentences = Vec::new();
         for claim in &source.claims {
-            let Some(first) = first_committed(&claim.here, results) else {
+            let Some(first) = of_era.first_of(&claim.here) else {
                 continue;
             };
-            let further = claim.and.iter().filter(|here| is_committed(here, results));
+            let further = claim
+                .and
+                .iter()
+                .filter(|here| of_era.result_of(here).is_some());
             let committed = std::iter::once(first).chain(further);
             let places: Vec<&Here> = committed.filter(|here| here.capacity.is_some()).collect();
             if places.is_empty() {
@@ -57,7 +61,7 @@ impl Capacities {
                 // The sentence holds only if it holds at each place, so the weakest place counts.
                 let mut p: f64 = 0.0;
                 for place in &places {
-                    p = p.max(probability(place, results)?);
+                    p = p.max(probability(place, of_era)?);
                 }
                 questions.push(CapacityQuestion { places, p });
             }
@@ -119,9 +123,8 @@ pub(super) fn size(
 
 /// The p-value of a place: the probability of ratios at least as far from 1 if the capacities were equal. It is 1 if
 /// a gate forbids the claim.
-fn probability(here: &Here, results: &[(String, LabResult)]) -> anyhow::Result<f64> {
-    let committed = results.iter().find(|(folder, _)| *folder == here.result);
-    let (Some((_, result)), Some(measure)) = (committed, &here.capacity) else {
+fn probability(here: &Here, of_era: EraResults<'_>) -> anyhow::Result<f64> {
+    let (Some(result), Some(measure)) = (of_era.result_of(here), &here.capacity) else {
         return Ok(1.0);
     };
     Ok(match forbidding_gate(here, result)? {

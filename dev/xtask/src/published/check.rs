@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 
-use super::eras::Eras;
+use super::eras::{Era, Eras};
 use super::evidence::{CaseAnswer, CaseSize};
 use super::index::VerdictTally;
 use super::language::Language;
@@ -143,11 +143,15 @@ impl<'a> MeasuredPage<'a> {
         for here in claim.here.iter().chain(&claim.and) {
             let Some(says) = &here.claim else { continue };
             let answer = &judged.answer;
-            for (era, cases) in [(THEN, &answer.then_cases), (NOW, &answer.cases)] {
+            for (era, cases) in [(Era::Then, &answer.then_cases), (Era::Now, &answer.cases)] {
                 let mut cases = cases.iter();
-                let Some(case) = cases.find(|case| case.result == here.result) else {
+                let is_of_place = |case: &&CaseAnswer| case.result == here.result;
+                let Some(case) = cases.find(is_of_place) else {
                     continue;
                 };
+                if here.era.is_some_and(|own| own != era) {
+                    continue;
+                }
                 comparison.compared += 1;
                 let problem = match self.row(here, says, era) {
                     Some([verdict, ratio]) => disagreement(answer.side, case, verdict, ratio),
@@ -165,12 +169,16 @@ impl<'a> MeasuredPage<'a> {
 
     /// The verdict and ratio of the lab's claim `says` at an era, in the case that has all levels that `here` names. A
     /// row without an era is of today's software.
-    fn row(&self, here: &Here, says: &str, era: &str) -> Option<&[&'a str; 2]> {
+    fn row(&self, here: &Here, says: &str, era: Era) -> Option<&[&'a str; 2]> {
         let row = self.rows.iter().find(|((result, name), _)| {
             let (base, case) = name.split_once(" (").unwrap_or((name, ""));
             let levels: Vec<&str> = case.trim_end_matches(')').split(' ').collect();
             let mut wanted = here.case.split_whitespace();
-            let of_row = if levels.contains(&THEN) { THEN } else { NOW };
+            let of_row = if levels.contains(&THEN) {
+                Era::Then
+            } else {
+                Era::Now
+            };
             *result == here.result
                 && base == says
                 && of_row == era
@@ -297,9 +305,8 @@ const UNDECIDED_MAX: usize = 22;
 /// How many may be undecided in the end.
 const UNDECIDED_AIM: usize = 5;
 
-/// The levels of the factor `era`, as rows of `docs/measured.md` name them.
+/// The level of the factor `era` for the post's own software, as rows of `docs/measured.md` name it.
 const THEN: &str = "era=then";
-const NOW: &str = "era=now";
 
 /// The most words of a page that are not folded away.
 const WORDS_MAX: usize = 1200;

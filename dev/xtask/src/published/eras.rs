@@ -2,8 +2,10 @@
 //!
 //! A result whose experiment has the factor `era` is evidence for both. Any other is evidence on today's software.
 
+use serde::Deserialize;
+
 use super::capacity::Capacities;
-use super::source::Source;
+use super::source::{Here, Source};
 use crate::figures::LabResult;
 
 /// Committed results with the names of their folders.
@@ -17,10 +19,25 @@ pub(super) struct Eras {
     pub(super) now: Vec<(String, LabResult)>,
 }
 
+/// The software that was measured: the post's own, or today's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Era {
+    Then,
+    Now,
+}
+
+/// The results of one era.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EraResults<'a> {
+    era: Era,
+    pub(super) results: &'a Results,
+}
+
 /// The results of one era, and which sentences of a post hold by CPU time in them.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    pub(super) results: &'a Results,
+    pub(super) of_era: EraResults<'a>,
     pub(super) capacities: Capacities,
 }
 
@@ -42,6 +59,32 @@ impl Eras {
         eras.then.retain(|(_, result)| !result.cells.is_empty());
         eras
     }
+
+    /// The results of an era.
+    pub(super) fn results_of(&self, era: Era) -> EraResults<'_> {
+        let results = match era {
+            Era::Then => &self.then,
+            Era::Now => &self.now,
+        };
+        EraResults { era, results }
+    }
+}
+
+impl<'a> EraResults<'a> {
+    /// The result of a place, if it is committed; `None` also if the place is evidence on the other era alone.
+    pub(super) fn result_of(&self, here: &Here) -> Option<&'a LabResult> {
+        if here.era.is_some_and(|era| era != self.era) {
+            return None;
+        }
+        let mut results = self.results.iter();
+        let found = results.find(|(folder, _)| *folder == here.result);
+        found.map(|(_, result)| result)
+    }
+
+    /// The first place whose result is committed.
+    pub(super) fn first_of<'p>(&self, places: &'p [Here]) -> Option<&'p Here> {
+        places.iter().find(|here| self.result_of(here).is_some())
+    }
 }
 
 impl<'a> Evidence<'a> {
@@ -50,10 +93,10 @@ impl<'a> Evidence<'a> {
     /// # Errors
     ///
     /// A result does not have a cell that the post's file names.
-    pub(super) fn of(source: &Source, results: &'a Results) -> anyhow::Result<Self> {
+    pub(super) fn of(source: &Source, of_era: EraResults<'a>) -> anyhow::Result<Self> {
         Ok(Self {
-            results,
-            capacities: Capacities::of(source, results)?,
+            of_era,
+            capacities: Capacities::of(source, of_era)?,
         })
     }
 }
@@ -149,5 +192,18 @@ pub(super) mod tests {
             assert_eq!(own.as_published.len(), 1);
             assert_eq!(own.as_published[0].name, "004-on");
         }
+    }
+
+    #[test]
+    fn a_place_may_be_evidence_on_one_era_alone() {
+        let eras = Eras::of(&[("both".to_owned(), result_of_both(3.0, 1.5))]);
+        let here = |text: &str| -> Here { toml::from_str(text).unwrap() };
+        let now = here("result = 'both'\nera = 'now'\nmeasure = 'syscalls'");
+        let either = here("result = 'both'\nmeasure = 'syscalls'");
+        let [of_then, of_now] = [Era::Then, Era::Now].map(|era| eras.results_of(era));
+        assert!(of_now.result_of(&now).is_some() && of_then.result_of(&now).is_none());
+        let places = [now, either];
+        assert_eq!(of_then.first_of(&places), Some(&places[1]));
+        assert_eq!(of_now.first_of(&places), Some(&places[0]));
     }
 }

@@ -105,11 +105,7 @@ pub(super) fn answer(
     };
     let cases = judge.all_cases()?;
     let mut beside = Vec::new();
-    for here in claim
-        .beside
-        .iter()
-        .filter(|here| is_committed(here, now_evidence.results))
-    {
+    for here in &claim.beside {
         beside.extend(judge.cases(here)?);
     }
     let judge_of_then = Judge {
@@ -149,18 +145,6 @@ pub(super) fn answer(
     })
 }
 
-/// The first place whose result is committed.
-pub(super) fn first_committed<'a>(
-    places: &'a [Here],
-    results: &[(String, LabResult)],
-) -> Option<&'a Here> {
-    places.iter().find(|it| is_committed(it, results))
-}
-
-pub(super) fn is_committed(here: &Here, results: &[(String, LabResult)]) -> bool {
-    results.iter().any(|(folder, _)| *folder == here.result)
-}
-
 /// A case with its figure.
 struct MeasuredCase {
     case: String,
@@ -182,26 +166,21 @@ impl Judge<'_> {
     /// The cases from which the verdict follows: those of the first place whose result is committed, and those of
     /// further places.
     fn all_cases(&self) -> anyhow::Result<Vec<CaseAnswer>> {
-        let results = self.evidence.results;
         let mut cases = Vec::new();
-        if let Some(first) = first_committed(&self.claim.here, results) {
+        if let Some(first) = self.evidence.of_era.first_of(&self.claim.here) {
             cases.extend(self.cases(first)?);
-            let further = self.claim.and.iter();
-            for place in further.filter(|here| is_committed(here, results)) {
+            for place in &self.claim.and {
                 cases.extend(self.cases(place)?);
             }
         }
         Ok(cases)
     }
 
-    /// The evidence of a place, for each of its cases.
+    /// The evidence of a place, for each of its cases; none if its result is not committed.
     fn cases(&self, here: &Here) -> anyhow::Result<Vec<CaseAnswer>> {
-        let found = self
-            .evidence
-            .results
-            .iter()
-            .find(|(folder, _)| *folder == here.result);
-        let (_, result) = found.context("only committed ones are looked at")?;
+        let Some(result) = self.evidence.of_era.result_of(here) else {
+            return Ok(Vec::new());
+        };
         let sizes = self
             .sizes(here, result)
             .with_context(|| format!("{}: docs/lab/{}", self.claim.id, here.result))?;

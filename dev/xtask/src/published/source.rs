@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::eras::Era;
 use super::expression;
 use super::language::Language;
 use super::reproduced::{ThenFigures, ThenPlace};
@@ -234,6 +235,8 @@ impl Reason {
 pub(super) struct Here {
     /// The folder below `docs/lab`.
     pub(super) result: String,
+    /// The only era that it is evidence on; `None`: both, if the result has them.
+    pub(super) era: Option<Era>,
     /// The sentence of a claim in the result. `case` has levels of it as `factor=level`, with spaces between; all
     /// cases of the claim with these levels must agree.
     pub(super) claim: Option<String>,

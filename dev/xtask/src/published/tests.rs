@@ -28,7 +28,8 @@ fn answer_to(id: &str) -> Answer {
 
 fn answer_by(source: &Source, claim: &Claim, results: &Results) -> Answer {
     let eras = Eras::of(results);
-    let [then, now] = [&eras.then, &eras.now].map(|results| Evidence::of(source, results).unwrap());
+    let [then, now] =
+        [Era::Then, Era::Now].map(|era| Evidence::of(source, eras.results_of(era)).unwrap());
     answer(source, claim, &then, &now).unwrap()
 }
 
