@@ -37,6 +37,10 @@ class TomcatLauncher {
         context.addChild(wrapper);
         context.addServletMapping("/", "application");
         tomcat.addEngine(engine);
+        // Connectors on the native library take it as it is: a listener of the server's file loads it otherwise.
+        if (String.join(" ", protocols).contains("Apr")) {
+            org.apache.tomcat.jni.Library.initialize(null);
+        }
         for (String argument : protocols) {
             String[] parts = argument.split("[=:]");
             Connector connector = new Connector(parts[0]);
