@@ -105,7 +105,7 @@ const BUILTIN: [(&str, &str); 20] = [
 ];
 
 /// The files of published forms, by the names of their experiments.
-const PUBLISHED: [(&str, &str); 5] = [
+const PUBLISHED: [(&str, &str); 6] = [
     (
         "ajp-vs-http",
         include_str!("../experiments/ajp-vs-http.published.toml"),
@@ -121,6 +121,10 @@ const PUBLISHED: [(&str, &str); 5] = [
     (
         "gateway",
         include_str!("../experiments/gateway.published.toml"),
+    ),
+    (
+        "memcached-clients",
+        include_str!("../experiments/memcached-clients.published.toml"),
     ),
     (
         "keepalive",
