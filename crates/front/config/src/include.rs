@@ -4,12 +4,14 @@
 //! tables are added to those before it. Lists of tables such as `[[route]]` are appended; a table or
 //! key that two files define is a fault that names both places.
 
+pub(crate) mod pattern;
+
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use glob::{MatchOptions, Pattern, glob_with};
+use pattern::{FILES_MAX, IncludePattern};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -141,12 +143,12 @@ impl Collector<'_> {
 
     /// Reads the file of this name, or all files that match if it has wildcards. Relative names start from `base`.
     fn of_pattern(&mut self, pattern: &str, base: &Path, place: &Range<usize>) {
-        if !pattern.contains(['*', '?', '[']) {
+        let Some(wildcards) = IncludePattern::parse(pattern, base) else {
             self.of_file(&base.join(pattern), place);
             return;
-        }
+        };
         (self.note)(&searched(&base.join(pattern)));
-        match matching(base, pattern) {
+        match wildcards.files() {
             Ok(paths) => paths.iter().for_each(|path| self.of_file(path, place)),
             Err(reason) => self.fault(format!("cannot find files of `{pattern}`: {reason}"), place),
         }
@@ -217,30 +219,6 @@ fn searched(pattern: &Path) -> PathBuf {
     } else {
         directory
     }
-}
-
-/// The files that match a pattern, sorted. `*` and `?` match neither a leading dot nor a `/`.
-///
-/// There is at most one file more than may be included, which is enough to report that there are too many.
-fn matching(base: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
-    let directory = base.to_str().ok_or("the directory's name is not UTF-8")?;
-    let full_pattern = if directory.is_empty() || pattern.starts_with('/') {
-        pattern.to_owned()
-    } else {
-        format!("{}/{pattern}", Pattern::escape(directory))
-    };
-    let options = MatchOptions {
-        case_sensitive: true,
-        require_literal_separator: true,
-        require_literal_leading_dot: true,
-    };
-    let paths = glob_with(&full_pattern, options).map_err(|error| error.to_string())?;
-    let mut files = Vec::new();
-    for path in paths.take(FILES_MAX + 1) {
-        files.push(path.map_err(|error| error.to_string())?);
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// The path by which a file is recognised, whatever path leads to it.
@@ -348,9 +326,6 @@ static PATTERN: FilePath =
 
 /// How deep files may include each other.
 const DEPTH_MAX: usize = 10;
-
-/// The most files: enough for one file for each of very many hosts.
-const FILES_MAX: usize = 10_000;
 
 #[cfg(test)]
 mod tests;
