@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -121,7 +122,7 @@ fn no_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// Replaces the file by one with these overrides.
+/// Replaces the file by one with these overrides, unless it has them already.
 fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     if is_irregular(path) {
         return Err(no_file());
@@ -132,6 +133,9 @@ fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     };
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
+    if is_written(path, &text) {
+        return Ok(());
+    }
     // The temporary file has a random name, so nobody can put a link in its place. Only its owner may read it (mode
     // 0600), and it is removed if this fails.
     let folder = match path.parent() {
@@ -149,6 +153,13 @@ fn write(path: &Path, overrides: &Overrides) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the file has this text, is no link, and only its owner may read it.
+fn is_written(path: &Path, text: &str) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| {
+        it.is_file() && it.mode() & 0o777 == OWNER_ONLY && it.size() == text.len() as u64
+    }) && fs::read(path).is_ok_and(|present| present == text.as_bytes())
+}
+
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -157,6 +168,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 const VERSION: u32 = 1;
+
+/// The mode of a file that its owner alone may read and write.
+const OWNER_ONLY: u32 = 0o600;
 
 /// The most bytes of the file that are read. An override takes some 300 bytes.
 const BYTES_MAX: u64 = 16 << 20;
@@ -191,6 +205,34 @@ mod tests {
         assert!(file.load().is_empty() && !file.fails());
         file.save(&some());
         assert_eq!(file.load(), some());
+    }
+
+    #[test]
+    fn what_is_written_already_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("state.json");
+        let file = StateFile::new(path.clone());
+        let inode = || fs::symlink_metadata(&path).expect("a file").ino();
+        file.save(&some());
+        let first = inode();
+        file.save(&some());
+        file.save_change(&some());
+        assert_eq!(inode(), first);
+        file.save(&Overrides::default());
+        assert_eq!(file.load(), Overrides::default());
+        // Whatever else became of it is mended.
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("open to all");
+        file.save(&Overrides::default());
+        let mode = fs::symlink_metadata(&path).expect("a file").mode();
+        assert_eq!(mode & 0o777, OWNER_ONLY);
+        let moved = directory.path().join("moved");
+        fs::rename(&path, &moved).expect("moved");
+        symlink(&moved, &path).expect("a link");
+        file.save(&Overrides::default());
+        assert!(fs::symlink_metadata(&path).expect("a file").is_file());
+        fs::remove_file(&path).expect("removed");
+        file.save(&Overrides::default());
+        assert_eq!(file.load(), Overrides::default());
     }
 
     #[test]
