@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_proxy::config::{
-    Address, BackendConfig, Config, DnsKind, DnsSource, FileSource, FoundMember, FoundState,
-    McmpSource, MemberPlace, MemberSource, MemberTemplate, MembersConfig, Protocol, RouteConfig,
-    RouteRules, RouteTarget, Speech, UpstreamConfig,
+    Address, ApiConfig, ApiUrl, BackendConfig, Config, DnsKind, DnsSource, FileSource, FoundMember,
+    FoundState, KubernetesSource, McmpSource, MemberPlace, MemberSource, MemberTemplate,
+    MembersConfig, Protocol, RouteConfig, RouteRules, RouteTarget, Speech, UpstreamConfig,
 };
 use catamaran_testkit::{
-    DnsAnswer, DnsRecord, DnsServer, HttpClient, Peer, Response, address, dns,
+    DnsAnswer, DnsRecord, DnsServer, HttpClient, KubernetesApi, Peer, PodEndpoint, Response,
+    address, dns,
 };
 use http::StatusCode;
 
@@ -691,6 +692,86 @@ fn an_answer_that_does_not_fit_comes_over_tcp() {
             .asked()
             .iter()
             .any(|(_, kind, over_tcp)| *kind == dns::A && *over_tcp)
+    );
+}
+
+/// Reloads with sources that `named` makes, first with the same name: until the other one is asked for, `asked` is the
+/// same.
+fn a_reload_asks_only_for_another(
+    named: &dyn Fn(&str) -> MembersConfig,
+    asked: &dyn Fn(&str) -> usize,
+    first_questions: usize,
+) {
+    let directory = tempfile::tempdir().unwrap();
+    let config = |name| {
+        let mut config = site(directory.path(), Vec::new());
+        config.upstreams[0].members = Some(Arc::new(named(name)));
+        config
+    };
+    let running = start(config("app")).unwrap();
+    assert_eq!(named_by(&running, 1).len(), 1);
+    until("the first questions", || {
+        (asked("app") >= first_questions).then_some(())
+    });
+    let before = asked("app");
+    for _ in 0..3 {
+        running.reload(config("app")).unwrap();
+    }
+    running.reload(config("other")).unwrap();
+    until("another question", || (asked("other") > 0).then_some(()));
+    assert_eq!(asked("app"), before);
+}
+
+#[test]
+fn a_reload_asks_no_source_that_stays() {
+    let server = DnsServer::start();
+    for name in ["app.test", "other.test"] {
+        server.set(name, dns::A, addresses(300, 1..2));
+        server.set(name, dns::AAAA, DnsAnswer::Records(300, Vec::new()));
+    }
+    let port = DnsKind::Addresses { port: 8080 };
+    a_reload_asks_only_for_another(
+        &|name| in_dns(&server, port, &format!("{name}.test")),
+        &|name| {
+            let name = format!("{name}.test");
+            let asked = server.asked();
+            let questions = asked
+                .iter()
+                .filter(|(it, ..)| it.trim_end_matches('.') == name);
+            questions.count()
+        },
+        2,
+    );
+    let api = KubernetesApi::start();
+    api.set(
+        "app-x",
+        8009,
+        "ajp",
+        &[PodEndpoint::ready("a", [10, 0, 0, 1].into())],
+    );
+    let in_kubernetes = |name: &str| {
+        let source = MemberSource::Kubernetes(KubernetesSource {
+            api: ApiConfig {
+                server: Some(ApiUrl::parse(&format!("http://{}", api.address())).unwrap()),
+                token_file: PathBuf::new(),
+                ca_file: PathBuf::new(),
+            },
+            namespace: "shop".to_owned(),
+            service: name.to_owned(),
+            port: None,
+            speech: None,
+        });
+        let shared = BackendConfig::new(Protocol::Ajp, Address::Unix(PathBuf::new()));
+        MembersConfig::new(source, MemberTemplate::new(shared, None))
+    };
+    a_reload_asks_only_for_another(
+        &in_kubernetes,
+        &|name| {
+            let selector = format!("service-name%3D{name}");
+            let asked = api.asked();
+            asked.iter().filter(|it| it.contains(&selector)).count()
+        },
+        2,
     );
 }
 
