@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The command could not be carried out. The exit code is 1.
     Fault(String),
+    /// Like `Fault`, for a message of several lines that is printed as it is.
+    Findings(String),
     /// Like `Fault`, but the message has already been printed.
     Said(String),
     /// The reader of our output closed the pipe. This counts as success.
@@ -61,7 +63,7 @@ impl Failure {
         self.say();
         match self {
             Self::Usage(_) => ExitCode::from(2),
-            Self::Fault(_) | Self::Said(_) => ExitCode::from(1),
+            Self::Fault(_) | Self::Findings(_) | Self::Said(_) => ExitCode::from(1),
             Self::OutputClosed => ExitCode::SUCCESS,
         }
     }
@@ -69,17 +71,24 @@ impl Failure {
     /// The message of the failure.
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::Usage(message) | Self::Fault(message) | Self::Said(message) => message.clone(),
+            Self::Usage(message)
+            | Self::Fault(message)
+            | Self::Findings(message)
+            | Self::Said(message) => message.clone(),
             Self::OutputClosed => "standard error is closed".to_owned(),
         }
     }
 
     /// Prints the message unless it was printed already.
     pub(crate) fn say(&self) {
-        if let Self::Usage(message) | Self::Fault(message) = self {
-            // Nothing is left to be done when standard error is closed.
-            let _ = own_log::say(format_args!("error: {message}"));
-        }
+        // Nothing is left to be done when standard error is closed.
+        let _ = match self {
+            Self::Usage(message) | Self::Fault(message) => {
+                own_log::say(format_args!("error: {message}"))
+            }
+            Self::Findings(message) => own_log::say(message),
+            Self::Said(_) | Self::OutputClosed => Ok(()),
+        };
     }
 }
 

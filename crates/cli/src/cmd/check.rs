@@ -9,7 +9,6 @@ use catamaran_proxy::tls::{OnlineFinding, look_online};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::own_log;
 
 /// Print every fault of a configuration file; exit 1 if there is any
 #[derive(clap::Args)]
@@ -54,7 +53,7 @@ pub(crate) fn run(args: CheckArgs) -> Result<(), Failure> {
     if args.json {
         return say_json(&name, loaded);
     }
-    let LoadedFile { config, report, .. } = loaded.or_else(|error| refused(&name, error))?;
+    let LoadedFile { config, report, .. } = loaded.map_err(|error| refused(&name, error))?;
     write!(io::stderr(), "{report}")?;
     let [listeners, upstreams, routes] = sizes(&config);
     let listeners = count(listeners, "listener");
@@ -190,21 +189,20 @@ fn finding(
     })
 }
 
-/// Loads a configuration file; if it cannot be used, prints why to standard error.
+/// Loads a configuration file.
+///
+/// # Errors
+/// All faults of the file, or why it cannot be read.
 pub(super) fn load(path: &Path) -> Result<LoadedFile, Failure> {
     let name = path.display().to_string();
-    catamaran_config::load(path).or_else(|error| refused(&name, error))
+    catamaran_config::load(path).map_err(|error| refused(&name, error))
 }
 
-/// Prints why a file cannot be used.
-fn refused(name: &str, error: LoadError) -> Result<LoadedFile, Failure> {
+/// Why a file cannot be used.
+fn refused(name: &str, error: LoadError) -> Failure {
     match error {
-        LoadError::Faults(report) => {
-            let said = format!("{report}{name}: {}", sum(&report));
-            own_log::say(&said)?;
-            Err(Failure::Said(said))
-        }
-        error @ LoadError::Read { .. } => Err(Failure::of(&error)),
+        LoadError::Faults(report) => Failure::Findings(format!("{report}{name}: {}", sum(&report))),
+        error @ LoadError::Read { .. } => Failure::of(&error),
     }
 }
 
