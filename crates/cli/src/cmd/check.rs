@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use catamaran_config::{LoadError, LoadedFile, Report, Severity, load_text};
+use catamaran_config::{LoadError, LoadedFile, ReadFiles, Report, Severity, load_text};
 use catamaran_proxy::config::Config;
 use catamaran_proxy::tls::{OnlineFinding, look_online};
 use serde_json::{Value, json};
@@ -194,8 +194,13 @@ fn finding(
 /// # Errors
 /// All faults of the file, or why it cannot be read.
 pub(super) fn load(path: &Path) -> Result<LoadedFile, Failure> {
+    load_recorded(path, &mut ReadFiles::default())
+}
+
+/// As [`load`]; `files` becomes the files that were read, also those of a configuration with faults.
+pub(super) fn load_recorded(path: &Path, files: &mut ReadFiles) -> Result<LoadedFile, Failure> {
     let name = path.display().to_string();
-    catamaran_config::load(path).map_err(|error| refused(&name, error))
+    catamaran_config::load_recorded(path, files).map_err(|error| refused(&name, error))
 }
 
 /// Why a file cannot be used.

@@ -1,8 +1,10 @@
 //! `serve`: runs the front.
 
+mod reload;
 mod tls;
 
-use std::io::{self, Write as _};
+use std::fmt::Write as _;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,23 +12,23 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_config::{
-    BackendUrl, parse_access_log, parse_listen_address, parse_upstream_url, read_secret,
+    BackendUrl, ReadFiles, parse_access_log, parse_listen_address, parse_upstream_url, read_secret,
 };
 use catamaran_proxy::config::{
     AccessLogTarget, AdminConfig, BackendConfig, Config, ListenAddress, ListenerConfig, LogConfig,
     Protocol, RouteConfig, RouteTarget, Secret, ServerConfig, UpstreamConfig,
 };
-use catamaran_proxy::tls::CertificateChanges;
 use catamaran_proxy::{OperatorCommands, ReloadRequest, Running, TakenListeners};
 use clap::ArgGroup;
+use reload::{ReloadCause, Reloads, say_warnings};
 use tls::TlsArgs;
 
 use super::{announce, parse_workers};
 use crate::failure::Failure;
 use crate::notify::{Manager, News};
-use crate::own_log::{self, OwnLog};
+use crate::own_log;
 use crate::signals::{self, Deadly, SignalRequest, Signals};
-use crate::watch::WatchedFiles;
+use crate::watch::{WatchEvent, WatchedFiles};
 use crate::{descriptors, upgrade};
 
 /// Run the front, from a file or from addresses alone
@@ -96,7 +98,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, requires = "config")]
     watch: bool,
 
-    /// The files that the configuration in force was read from
+    /// The files that the configuration was read from
     #[arg(skip)]
     files: WatchedFiles,
 }
@@ -105,7 +107,10 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let inheritance = upgrade::inheritance()?;
-    let config = configuration(&args)?;
+    let (mut files, mut warnings) = (ReadFiles::default(), String::new());
+    let config = configuration(&args, &mut files, &mut warnings)?;
+    say_warnings(&warnings);
+    args.files.note_read(files.versions().clone(), false);
     let group = upgrade::group_of_predecessor();
     let (events, arrivals) = sync_channel(EVENTS_MAX);
     let running = catamaran_proxy::start_inheriting(config, inheritance, commands(&events))
@@ -126,14 +131,13 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let deadly = signals.deadly();
     signals.forward(events.clone())?;
     if args.watch {
-        let changes = events.clone();
-        let tell = move || changes.try_send(Event::FilesChanged).is_ok();
-        args.files.start(tell)?;
+        args.files.start(events.clone())?;
     }
     let serving = ServeLoop {
         running: &running,
         args: &args,
         manager: &manager,
+        reloads: Reloads::new(&running, &args, &manager, &files),
         events,
         deadly,
         upgrade: None,
@@ -157,8 +161,7 @@ enum Event {
     Reload(ReloadRequest),
     /// `drain_delay` is over.
     DelayOver,
-    /// Files of the configuration have changed.
-    FilesChanged,
+    Watched(WatchEvent),
 }
 
 impl From<SignalRequest> for Event {
@@ -170,6 +173,12 @@ impl From<SignalRequest> for Event {
 impl From<upgrade::Outcome> for Event {
     fn from(outcome: upgrade::Outcome) -> Self {
         Self::Upgraded(outcome)
+    }
+}
+
+impl From<WatchEvent> for Event {
+    fn from(event: WatchEvent) -> Self {
+        Self::Watched(event)
     }
 }
 
@@ -194,6 +203,7 @@ struct ServeLoop<'a> {
     running: &'a Running,
     args: &'a ServeArgs,
     manager: &'a Manager,
+    reloads: Reloads<'a>,
     /// The queue of events, for those who cause them.
     events: SyncSender<Event>,
     /// Whether the next signal ends the process at once.
@@ -235,17 +245,16 @@ impl ServeLoop<'_> {
                 request.answer(Err(refusal.reason.to_owned()));
             }
             // Another process reads them anyway, or nobody needs them any more.
-            (Event::FilesChanged, Some(_)) => {}
-            (Event::FilesChanged, None) => {
-                tracing::info!("files of the configuration changed: reloading");
-                reload(self.running, self.args, self.manager).ok();
+            (Event::Watched(_), Some(_)) => self.args.files.note_dropped(),
+            (Event::Watched(event), None) => {
+                // `reload` has logged the result.
+                self.reloads.reload(ReloadCause::Watch(event)).ok();
             }
             (Event::Asked(SignalRequest::Reload), None) => {
-                // `reload` has logged the result.
-                reload(self.running, self.args, self.manager).ok();
+                self.reloads.reload(ReloadCause::Operator).ok();
             }
             (Event::Reload(request), None) => {
-                request.answer(reload(self.running, self.args, self.manager));
+                request.answer(self.reloads.reload(ReloadCause::Operator));
             }
             (Event::Asked(SignalRequest::Upgrade), None) => {
                 self.upgrade = upgrade::try_begin(self.running, self.events.clone());
@@ -341,43 +350,19 @@ fn after(delay: Duration, events: SyncSender<Event>) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the configuration again and applies it. Returns what changed, or why nothing did.
-fn reload(running: &Running, args: &ServeArgs, manager: &Manager) -> Result<String, String> {
-    manager.tell(News::Reloading);
-    let result = match configuration(args) {
-        Ok(config) => running
-            .reload(config)
-            .map_err(|error| (Failure::of(&error), error.to_string())),
-        // The message shows lines of the file. Clients of the admin listener may not be allowed to read it, so they get
-        // a hint instead.
-        Err(failure) => Err((failure, "`catamaran check` shows what is wrong".to_owned())),
-    };
-    let outcome = match result {
-        Ok(report) => {
-            let certificates = report.certificates.as_ref();
-            if certificates.is_some_and(CertificateChanges::are_doubtful) {
-                tracing::warn!("reloaded; {report}");
-            } else {
-                tracing::info!("reloaded; {report}");
-            }
-            Ok(report.to_string())
-        }
-        Err((failure, reason)) => {
-            running.note_refused_reload(reason);
-            failure.say();
-            tracing::error!("cannot reload; the front keeps the configuration it has");
-            Err(failure.words())
-        }
-    };
-    manager.tell(News::Ready);
-    outcome
-}
-
 /// Reads the configuration from the arguments and the file. It also raises the limit of open files, and notes the
-/// limit in the configuration.
-fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
+/// limit in the configuration. `files` becomes the files that were read, and warnings are added to `warnings`.
+fn configuration(
+    args: &ServeArgs,
+    files: &mut ReadFiles,
+    warnings: &mut String,
+) -> Result<Config, Failure> {
     let mut config = match &args.config {
-        Some(path) => from_file(path, &args.files)?,
+        Some(path) => {
+            let loaded = super::check::load_recorded(path, files)?;
+            warnings.push_str(&loaded.report.to_string());
+            loaded.config
+        }
         None => {
             let mut backends = Vec::new();
             for url in &args.upstream {
@@ -402,18 +387,11 @@ fn configuration(args: &ServeArgs) -> Result<Config, Failure> {
         admin.addresses = vec![address.clone()];
         let has_secret = admin.token.is_some() || admin.auth.is_some();
         if let Some(message) = catamaran_config::exposed_admin(address, has_secret) {
-            own_log::say(format_args!("warning: {message}"))?;
+            writeln!(warnings, "warning: {message}").expect("a string takes all");
         }
     }
     config.server.files_max = descriptors::raise_limit();
     Ok(config)
-}
-
-fn from_file(path: &Path, files: &WatchedFiles) -> Result<Config, Failure> {
-    let loaded = super::check::load(path)?;
-    files.set(loaded.read_files);
-    write!(OwnLog, "{}", loaded.report)?;
-    Ok(loaded.config)
 }
 
 /// Gives every AJP backend the secret in a file.

@@ -6,15 +6,17 @@
 
 pub(crate) mod pattern;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use pattern::{FILES_MAX, IncludePattern};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::read_files::ReadFiles;
 use crate::report::{Finding, Report};
 use crate::syntax::shifted;
 use crate::value::Values as _;
@@ -33,8 +35,8 @@ pub(crate) struct Includes<'r> {
     pub(crate) read: &'r dyn Fn(&Path, usize) -> io::Result<String>,
     /// The most bytes of all files together.
     pub(crate) bytes_max: usize,
-    /// Called with each file before it is read, and with each directory before it is searched.
-    pub(crate) note: &'r dyn Fn(&Path),
+    /// Where each file is recorded before it is read, and each pattern.
+    pub(crate) record: &'r RefCell<ReadFiles>,
 }
 
 /// Reads the files that a text includes, and those that they include. Adds their texts to the report,
@@ -51,7 +53,7 @@ pub(crate) fn collect(
     };
     let mut collector = Collector {
         read: includes.read,
-        note: includes.note,
+        record: includes.record,
         variables,
         report,
         bytes_left: includes.bytes_max.saturating_sub(text.len()),
@@ -77,7 +79,7 @@ fn refuse(text: &str, report: &mut Report) {
 
 struct Collector<'c> {
     read: &'c dyn Fn(&Path, usize) -> io::Result<String>,
-    note: &'c dyn Fn(&Path),
+    record: &'c RefCell<ReadFiles>,
     variables: Variables<'c>,
     report: &'c mut Report,
     bytes_left: usize,
@@ -147,8 +149,11 @@ impl Collector<'_> {
             self.of_file(&base.join(pattern), place);
             return;
         };
-        (self.note)(&searched(&base.join(pattern)));
-        match wildcards.files() {
+        let found = wildcards.files();
+        self.record
+            .borrow_mut()
+            .note_pattern(wildcards, found.clone());
+        match found {
             Ok(paths) => paths.iter().for_each(|path| self.of_file(path, place)),
             Err(reason) => self.fault(format!("cannot find files of `{pattern}`: {reason}"), place),
         }
@@ -157,6 +162,8 @@ impl Collector<'_> {
     /// Reads an included file and those that it includes. A file that is included twice or includes itself is a fault,
     /// and so are too many files.
     fn of_file(&mut self, path: &Path, place: &Range<usize>) {
+        // Also if it is not read: what a link leads to may be changed.
+        self.record.borrow_mut().note(path);
         let (shown, file) = (path.display(), real(path));
         if self.open.contains(&file) {
             let circle = self.open.iter().skip_while(|open| **open != file);
@@ -176,7 +183,6 @@ impl Collector<'_> {
         } else if self.texts.len() == FILES_MAX {
             self.fault(format!("more than {FILES_MAX} files are included"), place);
         } else {
-            (self.note)(path);
             match (self.read)(path, self.bytes_left) {
                 Ok(text) => self.add(path, file, text, place),
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
@@ -191,6 +197,7 @@ impl Collector<'_> {
     /// Adds the text of a file, before those of the files that it includes.
     fn add(&mut self, path: &Path, file: PathBuf, text: String, place: &Range<usize>) {
         self.bytes_left -= text.len();
+        self.record.borrow_mut().note_content(path, text.as_bytes());
         let start = self.report.add(&path.display().to_string(), &text);
         // The files that it includes come after it, so its place is taken before they are read.
         self.texts.push(String::new());
@@ -204,20 +211,6 @@ impl Collector<'_> {
 
     fn fault(&mut self, message: String, place: &Range<usize>) {
         self.report.push(Finding::fault(message, place.clone()));
-    }
-}
-
-/// The directory in which files that match a pattern come and go: the part before the first wildcard.
-fn searched(pattern: &Path) -> PathBuf {
-    let is_plain = |part: &Component<'_>| {
-        let text = part.as_os_str().to_string_lossy();
-        !text.contains(['*', '?', '['])
-    };
-    let directory: PathBuf = pattern.components().take_while(is_plain).collect();
-    if directory.as_os_str().is_empty() {
-        PathBuf::from(".")
-    } else {
-        directory
     }
 }
 

@@ -28,6 +28,7 @@ mod file;
 mod foreign;
 mod include;
 mod load;
+mod read_files;
 mod reference;
 mod variables;
 
@@ -46,8 +47,10 @@ pub use file::route::{TEXT_MAX, is_inert_type, is_ruled_field};
 pub use file::tls::acme::{parse_acme_directory, parse_acme_name};
 pub use foreign::{ForeignAnswer, ForeignDirective, Nature, foreign_answer, foreign_directives};
 pub use load::{
-    LoadError, LoadedFile, backend, load, load_text, parse, read_secret, trusted_issuers,
+    LoadError, LoadedFile, backend, load, load_recorded, load_text, parse, read_secret,
+    trusted_issuers,
 };
+pub use read_files::{FileVersions, ReadFiles};
 pub use reference::reference;
 pub use report::{Finding, Position, Report, Severity};
 pub use value::address::{

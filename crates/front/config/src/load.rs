@@ -14,7 +14,6 @@ use catamaran_proxy::config::{
     BackendConfig, Config, FoundMember, HiddenValue, Place, RequestAttributes, Roots, RouteConfig,
     Secret, UpstreamConfig,
 };
-use catamaran_proxy::{Stamp, stamp};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -22,6 +21,7 @@ use crate::file::backend_tls::RootsCache;
 use crate::file::sticky::Sticky;
 use crate::file::{self, File, Surroundings, backend_tls};
 use crate::include::{self, Includes};
+use crate::read_files::ReadFiles;
 use crate::report::Report;
 use crate::syntax::parsed;
 use crate::value::address::BackendUrl;
@@ -38,9 +38,6 @@ pub struct LoadedFile {
     pub report: Report,
     /// The paths of the files that secrets were read from.
     pub secret_files: Vec<PathBuf>,
-    /// The files that were read, and the directories that were searched for them, with their stamps from just before.
-    /// Files that the front watches itself are not among them: certificates of listeners, users, members.
-    pub read_files: Vec<(PathBuf, Stamp)>,
 }
 
 /// Why a file could not be loaded.
@@ -64,20 +61,32 @@ pub enum LoadError {
 /// # Errors
 /// The file cannot be read, or has any fault; then the report has all faults.
 pub fn load(path: &Path) -> Result<LoadedFile, LoadError> {
-    load_among(path, &|name| std::env::var_os(name))
+    load_recorded(path, &mut ReadFiles::default())
+}
+
+/// As [`load`]; `files` becomes the files that were read, also those of a configuration with faults.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_recorded(path: &Path, files: &mut ReadFiles) -> Result<LoadedFile, LoadError> {
+    load_among(path, &|name| std::env::var_os(name), files)
 }
 
 /// Reads the file at `path`, with `variables` as its environment.
-pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<LoadedFile, LoadError> {
-    let own = (path.to_owned(), stamp(path));
+pub(crate) fn load_among(
+    path: &Path,
+    variables: Variables<'_>,
+    files: &mut ReadFiles,
+) -> Result<LoadedFile, LoadError> {
+    *files = ReadFiles::default();
+    files.note(path);
     let text = read_text(path, FILE_BYTES_MAX).map_err(|source| LoadError::Read {
         path: path.to_owned(),
         source,
     })?;
-    let parsed = parse_at(path, &path.display().to_string(), &text, variables);
-    let mut loaded = parsed.map_err(LoadError::Faults)?;
-    loaded.read_files.push(own);
-    Ok(loaded)
+    files.note_content(path, text.as_bytes());
+    let parsed = parse_at(path, &path.display().to_string(), &text, variables, files);
+    parsed.map_err(LoadError::Faults)
 }
 
 /// As [`load`], for a text that was read elsewhere, such as from standard input. Findings show it under
@@ -86,32 +95,27 @@ pub(crate) fn load_among(path: &Path, variables: Variables<'_>) -> Result<Loaded
 /// # Errors
 /// The text has any fault; the report has all faults.
 pub fn load_text(name: &str, text: &str) -> Result<LoadedFile, Report> {
-    parse_at(Path::new(name), name, text, &|name| std::env::var_os(name))
+    let variables = |name: &str| std::env::var_os(name);
+    let mut files = ReadFiles::default();
+    parse_at(Path::new(name), name, text, &variables, &mut files)
 }
 
-/// Reads a text as if it was the file at `path`.
+/// Reads a text as if it was the file at `path`. The files that it names are recorded in `files`.
 fn parse_at(
     path: &Path,
     name: &str,
     text: &str,
     variables: Variables<'_>,
+    files: &mut ReadFiles,
 ) -> Result<LoadedFile, Report> {
     let secret_files = RefCell::new(Vec::new());
     let hidden = RefCell::new(Vec::new());
-    let read_files = RefCell::new(Vec::new());
-    let note = |path: &Path| read_files.borrow_mut().push((path.to_owned(), stamp(path)));
-    let read_pem = |path: &Path| {
-        note(path);
-        pem_or_reason(path)
-    };
-    let read_page = |path: &Path| {
-        note(path);
-        page_or_reason(path)
-    };
+    let record = RefCell::new(std::mem::take(files));
+    let read_pem = |path: &Path| recorded(&record, path, || pem_or_reason(path));
+    let read_page = |path: &Path| recorded(&record, path, || page_or_reason(path));
     let read_secret = |path: &Path| {
-        note(path);
         secret_files.borrow_mut().push(path.to_owned());
-        let value = secret_or_reason(path)?;
+        let value = recorded(&record, path, || secret_or_reason(path))?;
         hidden.borrow_mut().push(HiddenValue {
             value: Secret::new(value.clone()),
             name: path.display().to_string(),
@@ -129,13 +133,14 @@ fn parse_at(
             path,
             read: &read_text,
             bytes_max: FILE_BYTES_MAX,
-            note: &note,
+            record: &record,
         }),
         variables,
     };
-    let mut loaded = parse_within(name, text, &surroundings)?;
+    let parsed = parse_within(name, text, &surroundings);
+    *files = record.take();
+    let mut loaded = parsed?;
     loaded.secret_files = secret_files.take();
-    loaded.read_files = read_files.take();
     if let Some(admin) = &mut loaded.config.admin {
         admin.hidden.extend(hidden.take());
     }
@@ -207,7 +212,6 @@ pub(crate) fn parse_within(
             config,
             report,
             secret_files: Vec::new(),
-            read_files: Vec::new(),
         })
     }
 }
@@ -348,6 +352,18 @@ pub fn read_secret(path: &Path) -> io::Result<String> {
     let line = without_lf.strip_suffix('\r').unwrap_or(without_lf);
     value::text::parse_secret(line)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+}
+
+/// Reads a file by `read`, and records it with its content.
+fn recorded<T: AsRef<[u8]>>(
+    record: &RefCell<ReadFiles>,
+    path: &Path,
+    read: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    record.borrow_mut().note(path);
+    let content = read()?;
+    record.borrow_mut().note_content(path, content.as_ref());
+    Ok(content)
 }
 
 fn secret_or_reason(path: &Path) -> Result<String, String> {

@@ -1,6 +1,9 @@
 //! `serve --watch`: a front that reloads when files of its configuration change.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -74,3 +77,90 @@ fn a_change_of_a_file_an_include_or_a_secret_is_in_force_without_a_command() {
         .poll("the file itself", answers)
         .unwrap();
 }
+
+/// How many reloads were applied.
+fn applied(front: &Front) -> usize {
+    front.log().matches("reloaded;").count()
+}
+
+#[test]
+fn files_that_say_nothing_new_are_not_applied() {
+    // The front writes its state beside the files that it includes.
+    let config = format!("{CONFIG}state_file = \"{{directory}}/state.json\"\n");
+    let flags = ["--watch", "--log-level", "debug"];
+    let front = Front::with_config_and_flags(&config, &flags).unwrap();
+    let at = |name: &str| front.directory().join(name);
+    fs::write(at("a.toml"), answering("one")).unwrap();
+    // It matches nothing.
+    fs::write(at("").join(OsStr::from_bytes(b"\xff.toml")), "[").unwrap();
+    wait_for(&front, "one");
+    for number in 1..=2 {
+        fs::write(at("a.toml"), answering("one")).unwrap();
+        let said = || {
+            let text = "were written again as they were";
+            (front.log().matches(text).count() == number).then_some(())
+        };
+        Deadline::default().poll("the same", said).unwrap();
+        assert_eq!(applied(&front), 1, "{}", front.log());
+    }
+    fs::write(at("a.toml"), answering("two")).unwrap();
+    wait_for(&front, "two");
+    assert_eq!(applied(&front), 2, "{}", front.log());
+}
+
+#[test]
+fn a_file_that_only_a_configuration_with_faults_names_is_watched() {
+    let front = Front::with_config_and_flags(CONFIG, &["--watch"]).unwrap();
+    let at = |name: &str| front.directory().join(name);
+    fs::create_dir(at("more")).unwrap();
+    fs::write(at("more/b.toml"), "[[route]]\nstatuss = 200\n").unwrap();
+    fs::write(at("a.toml"), "include = \"more/b.toml\"\n").unwrap();
+    front.wait_for_log("cannot reload").unwrap();
+    fs::write(at("more/b.toml"), answering("mended")).unwrap();
+    wait_for(&front, "mended");
+}
+
+#[test]
+fn a_reload_that_fails_for_what_is_no_file_is_tried_again() {
+    let front = Front::with_config_and_flags(CONFIG, &["--watch"]).unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let listener = format!("[[listen]]\naddress = \"{address}\"\n");
+    fs::write(front.directory().join("a.toml"), listener).unwrap();
+    front.wait_for_log("cannot reload").unwrap();
+    let refused = || {
+        let name = "catamaran_reloads_total{result=\"refused\"}";
+        (*front.metric(name).ok()?.first()? >= 3.0).then_some(())
+    };
+    Deadline::default().poll("attempts", refused).unwrap();
+    assert_eq!(applied(&front), 0);
+    assert_eq!(front.log().matches("cannot reload").count(), 1);
+    assert_eq!(
+        front.log().matches(&format!("listen on {address}")).count(),
+        1
+    );
+    drop(taken);
+    front.wait_for_log("reloaded;").unwrap();
+    TcpStream::connect(address).unwrap();
+}
+
+#[test]
+fn files_that_never_settle_are_read_at_last() {
+    let front = Front::with_config_and_flags(CONFIG, &["--watch"]).unwrap();
+    let file = front.directory().join("a.toml");
+    let mut written = 0;
+    let is_read = || {
+        written += 1;
+        let next = file.with_extension("next");
+        fs::write(&next, answering(&written.to_string())).unwrap();
+        fs::rename(&next, &file).unwrap();
+        (front.get("/").ok()?.status == 200).then_some(())
+    };
+    Deadline::default().poll("a reload", is_read).unwrap();
+}
+
+/// A front that includes the other files of its directory.
+const CONFIG: &str = "include = \"{directory}/[ab].toml\"\n\
+                      [[listen]]\naddress = \"127.0.0.1:0\"\n\
+                      [[route]]\npath = \"/none\"\nstatus = 404\n\
+                      [admin]\naddress = \"127.0.0.1:0\"\n";

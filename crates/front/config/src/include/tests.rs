@@ -4,6 +4,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use crate::load::{LoadError, LoadedFile, load_among};
+use crate::read_files::ReadFiles;
 
 /// Makes a temporary directory with these files.
 fn directory(files: &[(&str, &str)]) -> TempDir {
@@ -19,8 +20,14 @@ fn directory(files: &[(&str, &str)]) -> TempDir {
 /// Loads `main.toml` of a directory. The error is the text of the report, in which the directory is
 /// cut from the names of files.
 fn read(directory: &TempDir) -> Result<LoadedFile, String> {
+    read_recorded(directory, &mut ReadFiles::default())
+}
+
+/// As [`read`]; `files` becomes the files that were read.
+fn read_recorded(directory: &TempDir, files: &mut ReadFiles) -> Result<LoadedFile, String> {
     let variables = |name: &str| (name == "PLACE").then(|| OsString::from("more"));
-    load_among(&directory.path().join("main.toml"), &variables).map_err(|error| {
+    let path = directory.path().join("main.toml");
+    load_among(&path, &variables, files).map_err(|error| {
         let within = fs::canonicalize(directory.path()).unwrap();
         let said = match error {
             LoadError::Faults(report) => report.to_string(),
@@ -280,7 +287,87 @@ fn an_include_at_fault_is_named() {
     assert!(refused.to_string().contains("files are not read from here"));
 }
 
+#[test]
+fn files_of_a_configuration_with_faults_are_recorded() {
+    let directory = directory(&[
+        ("main.toml", "include = [\"a.toml\", \"none.toml\"]\n"),
+        ("a.toml", "include = \"conf.d/*.toml\"\n[admn]\n"),
+        (
+            "conf.d/app.toml",
+            "[upstream.app]\nsecret_file = \"secret\"\n",
+        ),
+    ]);
+    let at = |name: &str| directory.path().join(name);
+    let mut files = ReadFiles::default();
+    read_recorded(&directory, &mut files).unwrap_err();
+    let mut before = files.versions().clone();
+    assert_eq!(before.now(), before);
+    for (name, text) in [
+        ("conf.d/app.toml", "# mended\n"),
+        ("none.toml", "# not missing\n"),
+        ("secret", "of some length\n"),
+        ("main.toml", "#"),
+    ] {
+        fs::write(at(name), text).unwrap();
+        let present = before.now();
+        assert_ne!(present, before, "{name}");
+        before = present;
+    }
+    // The file itself, which is all that is known of a configuration without it.
+    fs::remove_file(at("main.toml")).unwrap();
+    read_recorded(&directory, &mut files).unwrap_err();
+    let without = files.versions().clone();
+    assert_eq!(without.now(), without);
+    fs::write(at("main.toml"), MAIN).unwrap();
+    assert_ne!(without.now(), without);
+}
+
+#[test]
+fn a_pattern_is_changed_by_the_files_that_match_alone() {
+    let directory = directory(&[
+        ("main.toml", &MAIN.replace("conf.d/*", "*/*")),
+        ("conf.d/app.toml", &format!("{APP}{ROUTE}")),
+    ]);
+    let at = |name: &str| directory.path().join(name);
+    let mut files = ReadFiles::default();
+    read_recorded(&directory, &mut files).unwrap();
+    let before = files.versions().clone();
+    // Such as those that the front writes, and those of an editor.
+    for name in ["conf.d/state.json", "conf.d/.app.toml.swp", "access.log"] {
+        fs::write(at(name), "x").unwrap();
+        assert_eq!(before.now(), before, "{name}");
+    }
+    fs::create_dir(at("other")).unwrap();
+    assert_eq!(before.now(), before, "a directory");
+    fs::write(at("other/a.toml"), "").unwrap();
+    let with_other = before.now();
+    assert_ne!(with_other, before, "another file");
+    fs::remove_file(at("other/a.toml")).unwrap();
+    assert_eq!(before.now(), before, "taken back");
+}
+
+#[test]
+fn files_that_are_written_again_have_the_content_that_they_had() {
+    let text = format!("{APP}{ROUTE}");
+    let directory = directory(&[("main.toml", MAIN), ("conf.d/app.toml", &text)]);
+    let content = || {
+        let mut files = ReadFiles::default();
+        read_recorded(&directory, &mut files).unwrap();
+        files.content()
+    };
+    let before = content();
+    let app = directory.path().join("conf.d/app.toml");
+    fs::write(&app, &text).unwrap();
+    assert_eq!(content(), before);
+    fs::write(&app, text.replace("8009", "8010")).unwrap();
+    assert_ne!(content(), before);
+    fs::rename(&app, app.with_file_name("b.toml")).unwrap();
+    assert_ne!(content(), before);
+}
+
 const MAIN: &str = "include = [\"conf.d/*.toml\"]\n[server]\nvia = \"front\"\n\
                     [[listen]]\naddress = \"127.0.0.1:0\"\n";
 
 const APP: &str = "[upstream.app]\n[[upstream.app.backend]]\nurl = \"ajp://127.0.0.1:8009\"\n";
+
+const ROUTE: &str = "[[route]]\nupstream = \"app\"\n";

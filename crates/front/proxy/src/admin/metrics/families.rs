@@ -317,7 +317,7 @@ pub(super) static STATE_FILE_FAILS: Family = Family {
 pub(super) static RELOADS: Family = Family {
     name: "catamaran_reloads_total",
     kind: Kind::Counter,
-    help: "Reloads that were asked for; a refused one changed nothing.",
+    help: "Reloads, also those that `serve --watch` tries again; a refused one changed nothing.",
     labels: &[("result", "`applied` or `refused`")],
 };
 
