@@ -278,6 +278,7 @@ const TOLD: &[(&str, &[&str])] = &[
     ("x-forwarded-method", &["$request_method"]),
     ("x-original-method", &["$request_method"]),
     ("x-forwarded-uri", &["$request_uri"]),
+    ("x-original-uri", &["$request_uri"]),
 ];
 
 /// The other fields that the front writes for the service, with the values that it writes for a client. Of a proxy in
@@ -289,4 +290,5 @@ const REPORTED: &[(&str, &[&str])] = &[
         &["$host", "$http_host", "$host:$server_port"],
     ),
     ("x-original-url", &["$scheme://$http_host$request_uri"]),
+    ("x-real-ip", &["$remote_addr"]),
 ];

@@ -107,8 +107,8 @@ fn a_service_that_the_front_cannot_ask_alike_closes_the_place() {
     assert!(reaches(&of_asked("", &pass, "")));
     let of_location = [
         // The service is told what the front does not tell.
-        with("proxy_set_header X-Original-URI $request_uri;"),
-        with("proxy_set_header X-Real-IP $remote_addr;"),
+        with("proxy_set_header X-Original-URI $uri;"),
+        with("proxy_set_header X-Real-IP $http_x_real_ip;"),
         with("proxy_set_header Cookie \"\";"),
         with("proxy_set_header X-Forwarded-Proto https;"),
         // Something else is asked.
@@ -157,7 +157,8 @@ fn what_a_service_is_told_as_the_front_tells_it_is_no_difference() {
         "location / {{ auth_request /sso/verify; allow 10.0.0.0/8; deny all; {HOST} proxy_pass http://app:80; }}\n\
          location = /sso/verify {{ internal; deny all; proxy_pass http://sso:9091/api/verify; {HOST}\n\
          proxy_set_header X-Original-URL $scheme://$http_host$request_uri; proxy_set_header X-Original-Method $request_method;\n\
-         proxy_set_header X-Forwarded-Uri $request_uri; proxy_set_header X-Forwarded-For $remote_addr;\n\
+         proxy_set_header X-Forwarded-Uri $request_uri; proxy_set_header X-Original-URI $request_uri;\n\
+         proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Real-IP $remote_addr;\n\
          proxy_set_header X-Api-Key $http_x_api_key; proxy_set_header Connection \"\"; }}"
     ));
     assert_eq!(
@@ -185,11 +186,12 @@ fn what_a_proxy_before_nginx_may_say_otherwise_closes_the_place() {
     let url = "proxy_set_header X-Original-URL $scheme://$http_host$request_uri;";
     let host = "proxy_set_header X-Forwarded-Host $host;";
     let sender = "proxy_set_header X-Forwarded-For $remote_addr;";
+    let address = "proxy_set_header X-Real-IP $remote_addr;";
     let trusting = "set_real_ip_from 10.0.0.1; real_ip_header X-Forwarded-For;";
-    let all = [url, host, sender].concat();
+    let all = [url, host, sender, address].concat();
     assert!(reaches(&of("", "", &all)));
     assert!(reaches(&of(trusting, "", "")));
-    for fields in [&all, url, host, sender] {
+    for fields in [&all, url, host, sender, address] {
         let import = of(trusting, "", fields);
         assert!(import.text.contains("trusted_proxies"), "{}", import.text);
         assert!(!reaches(&import), "{fields}\n{}", import.text);
