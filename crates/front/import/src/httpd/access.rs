@@ -44,6 +44,17 @@ impl Guards {
         closes || says_how || self.tls_only || self.is_strange
     }
 
+    /// Whether both modules must let a client in, although one of them may suffice around the section.
+    pub(crate) fn demands_both(&self) -> bool {
+        self.satisfy == Some(Satisfy::All)
+    }
+
+    /// Whether a client may get in whom only `Order`, `Allow` and `Deny` let in.
+    pub(crate) fn admits_by_either(&self) -> bool {
+        let is_any = matches!(self.satisfy, Some(Satisfy::Any(_)));
+        is_any && self.compat != Some(Access::Nobody)
+    }
+
     /// Whether the section says how passwords are asked for.
     pub(crate) fn asks_otherwise(&self) -> bool {
         self.auth != AuthSettings::NONE

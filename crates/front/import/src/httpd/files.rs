@@ -286,7 +286,12 @@ impl<'a> Site<'a> {
                 _ => {}
             }
         }
-        let NameSections { mut hidden, closed } = names;
+        if scopes.iter().any(|it| it.guards.admits_by_either()) {
+            names.close_strict(ledger)?;
+        }
+        let NameSections {
+            mut hidden, closed, ..
+        } = names;
         hidden.extend(scopes.iter().flat_map(|it| it.processing.hidden.clone()));
         if !hidden.is_empty() {
             hidden.sort();
@@ -307,6 +312,26 @@ struct NameSections {
     hidden: Vec<String>,
     /// Files whose section the front cannot express, so that they are closed.
     closed: Vec<String>,
+    /// Sections that end an outer `Satisfy Any`, and otherwise let in all clients; with their files, or `None` if the
+    /// section may be about any directory.
+    strict: Vec<(Id, Option<String>)>,
+}
+
+impl NameSections {
+    /// Notes a section that ends a `Satisfy Any`: what that lets in by their address alone may be refused then.
+    fn end_satisfy_any(&mut self, section: &Directive, files: Option<String>) {
+        self.strict.push((section.id, files));
+    }
+
+    /// Closes the files of the sections that end a `Satisfy Any`, where one is in force; `None` if the importer does not
+    /// know which these are.
+    fn close_strict(&mut self, ledger: &mut Ledger) -> Option<()> {
+        for (section, files) in std::mem::take(&mut self.strict) {
+            ledger.unmapped(section, UNSAID);
+            self.closed.push(files?);
+        }
+        Some(())
+    }
 }
 
 impl FileScope {
@@ -488,6 +513,9 @@ fn directory_section(
     drop_rest(section, ledger);
     if own_path.is_none() {
         // The section may be about any of the directories.
+        if guards.demands_both() {
+            names.end_satisfy_any(section, None);
+        }
         let is_open = !guards.closes() && !section.inside().iter().any(is_of_responses);
         return (is_open && !changes_files(section)).then_some(());
     }
@@ -526,12 +554,19 @@ fn match_section(
     });
     drop_rest(section, ledger);
     let is_changed = section.inside().iter().any(is_of_responses) || changes_files(section);
-    let is_open = !said?.closes() && !judged.closes() && !is_changed;
+    let guards = said?;
+    let is_open = !guards.closes() && !judged.closes() && !is_changed;
     // The front serves no names with a dot, so such a section needs no rule, except for `.well-known`. What is served
     // may lie in a hidden directory itself.
     let dotted = behind_dot(section).filter(|_| !path.contains("/."));
-    if !is_open && dotted.is_some_and(|it| !names_others(it)) {
-        names.hidden.push(WELL_KNOWN.to_owned());
+    if dotted.is_none_or(|it| !names_others(it)) {
+        if guards.demands_both() {
+            let files = dotted.map(|_| WELL_KNOWN_FILES.to_owned());
+            names.end_satisfy_any(section, files);
+        }
+        if !is_open && dotted.is_some() {
+            names.hidden.push(WELL_KNOWN.to_owned());
+        }
     }
     (is_open || dotted.is_some()).then_some(())
 }
@@ -643,6 +678,10 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         Access::Open if changes_responses || judged.closes() => {
             names.closed.push(names_of(section)?);
         }
+        Access::Open if guards.demands_both() => {
+            let files = names_of(section)?;
+            names.end_satisfy_any(section, Some(files));
+        }
         Access::Open => {}
         Access::Nobody if is_plain => names.hidden.push(name.to_owned()),
         Access::Nobody => names.closed.push(names_of(section)?),
@@ -703,6 +742,9 @@ fn names_others(expression: &str) -> bool {
 
 /// The directory whose name begins with a dot and that the front serves.
 const WELL_KNOWN: &str = ".well-known";
+
+/// All files below such a directory, as an expression for [`placed`].
+const WELL_KNOWN_FILES: &str = "(?:.*/)?\\.well-known(?:/.*)?$";
 
 /// What a section about files does with requests: it serves files.
 const SERVES: PlaceUse = PlaceUse {

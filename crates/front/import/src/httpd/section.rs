@@ -9,7 +9,7 @@ use crate::httpd::sign_on::SignOnReader;
 use crate::httpd::variables::sets;
 use crate::httpd::{expressions, fields, processing, proxy, redirect};
 use crate::judge::{self, PlaceUse};
-use crate::ledger::{Ledger, LedgerKeeper as _, Place, Weight};
+use crate::ledger::{Id, Ledger, LedgerKeeper as _, Place, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::methods;
 use crate::plan::{Access, Action, Fields, Plan, Rule, Satisfy, Settings, SharedSettings};
@@ -406,6 +406,8 @@ pub(crate) fn proxies<'d>(
 ) {
     let mut all_guards = Guards::default();
     let mut change = SharedSettings::default();
+    // Sections that end a `Satisfy Any` for some backends.
+    let mut strict: Vec<Id> = Vec::new();
     let is_proxy = |it: &&Directive| matches!(it.name.as_str(), "proxy" | "proxymatch");
     for section in sections.into_iter().filter(is_proxy) {
         ledger.mapped(section.id);
@@ -433,11 +435,20 @@ pub(crate) fn proxies<'d>(
             change.merge(&vague(&settings));
         }
         if guards.closes() || has_guard(&settings) {
-            let text = "the importer cannot tell which backends it concerns";
-            ledger.unmapped(section.id, text);
+            ledger.unmapped(section.id, SOME_BACKENDS);
             ledger.address_guards.void_all();
             all_guards.is_strange = true;
         }
+        if guards.demands_both() {
+            strict.push(section.id);
+        }
+    }
+    if all_guards.admits_by_either() && !strict.is_empty() {
+        strict
+            .into_iter()
+            .for_each(|it| ledger.unmapped(it, SOME_BACKENDS));
+        ledger.address_guards.void_all();
+        all_guards.is_strange = true;
     }
     for rule in rules {
         if matches!(rule.action, Action::Forward { .. }) {
@@ -646,3 +657,6 @@ fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> O
         }
     }
 }
+
+/// Why a `<Proxy>` section closes the paths of all backends.
+const SOME_BACKENDS: &str = "the importer cannot tell which backends it concerns";

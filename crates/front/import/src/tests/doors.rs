@@ -71,6 +71,71 @@ fn symbolic_links_are_followed_where_httpd_does() {
     }
 }
 
+/// A section with a directive of mod_access_compat takes over nothing of an outer `Satisfy Any`.
+#[test]
+fn a_section_that_ends_satisfy_any_is_closed() {
+    let inside = |guards: &str, inner: &str| {
+        format!("<Directory /srv>\nSatisfy Any\n{guards}\n{inner}\n</Directory>")
+    };
+    let networks = "Require all denied\nOrder deny,allow\nDeny from all\nAllow from 10.0.0.0/8";
+    let closed = |routes: &[String], name: &str| {
+        let is_closed = |it: &String| it.contains(name) && it.ends_with("status = 403");
+        routes.iter().any(is_closed)
+    };
+    for said in ["Allow from all", "Order deny,allow", "Satisfy All"] {
+        for section in ["Files a.css", "FilesMatch ^a\\.css$"] {
+            let name = section.split(' ').next().unwrap();
+            let files = format!("<{section}>\n{said}\n</{name}>");
+            for lines in [
+                inside(networks, &files),
+                format!("{}\n{files}", inside(networks, "")),
+                // A later section may refuse all users.
+                format!(
+                    "{}\n<Location />\nRequire all denied\n</Location>",
+                    inside("", &files)
+                ),
+            ] {
+                let routes = routes_of_files(&lines);
+                assert!(closed(&routes, r"a\\.css"), "{lines}: {routes:?}");
+                assert!(routes.iter().any(|it| it.contains("files =")), "{routes:?}");
+            }
+        }
+        for section in ["DirectoryMatch /in", "Directory \"/s*/in\""] {
+            let name = section.split(' ').next().unwrap();
+            let lines = format!("{}\n<{section}>\n{said}\n</{name}>", inside(networks, ""));
+            let routes = routes_of_files(&lines);
+            assert!(!routes.concat().contains("files ="), "{lines}: {routes:?}");
+        }
+    }
+    let dotted = r"<DirectoryMatch /\.well-known>";
+    let lines = format!(
+        "{}\n{dotted}\nAllow from all\n</DirectoryMatch>",
+        inside(networks, "")
+    );
+    let routes = routes_of_files(&lines);
+    assert!(closed(&routes, r"\\.well-known"), "{routes:?}");
+    // Who may have the directory may have these files as well.
+    for (guards, said) in [
+        ("Require all denied\nDeny from all", "Allow from all"),
+        (networks, "Allow from all\nSatisfy Any"),
+    ] {
+        let files = format!("<Files a.css>\n{said}\n</Files>");
+        let routes = routes_of_files(&inside(guards, &files));
+        assert!(!closed(&routes, r"a\\.css"), "{said}: {routes:?}");
+    }
+}
+
+#[test]
+fn a_proxy_section_of_one_backend_that_ends_satisfy_any_closes_all() {
+    let any = "<Proxy *>\nSatisfy Any\nRequire all denied\nOrder deny,allow\nDeny from all\nAllow from 10.0.0.0/8\n</Proxy>";
+    assert!(routes_beside(any).concat().contains("upstream"));
+    let one = "<Proxy ajp://t:8009/>\nAllow from all\n</Proxy>";
+    assert_eq!(
+        routes_beside(&format!("{any}\n{one}")),
+        ["path = \"/\"; status = 403"]
+    );
+}
+
 #[test]
 fn guards_of_hidden_directories_hold_for_the_one_that_is_served() {
     for (expression, is_hidden) in [
