@@ -34,6 +34,7 @@ use crate::listener::{
     self, Acceptor, BindError, BoundAddress, BoundListener, Ipv4Ports, Listener,
 };
 use crate::lock::lock;
+use crate::running::acme::IssuerThread;
 use crate::running::discovery::Discovery;
 use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::RetiredBackends;
@@ -92,6 +93,8 @@ pub struct Running {
     pub(crate) admin: Option<Admin>,
     /// The thread that finds members of upstreams.
     pub(crate) discovery: Discovery,
+    /// The thread that orders certificates; `None` until the start has come so far.
+    issuer: Option<IssuerThread>,
 }
 
 /// A worker's thread, and the channel to it.
@@ -173,18 +176,19 @@ pub fn start_inheriting(
         shared.access_log.switch(log)?;
         shared.traces.follow(config.trace.as_ref())?;
         watch::start(&shared)?;
-        acme::start(&shared)?;
+        let issuer = acme::start(&shared)?;
         let start_admin = |admin| {
             let worker = Arc::clone(&running.workers[0].worker);
             Admin::start(admin, admin_bound, worker, Arc::clone(&shared))
         };
         let admin = config.admin.map(start_admin).transpose()?;
-        Ok((adopted, admin))
+        Ok((adopted, admin, issuer))
     };
     match prepare() {
-        Ok((adopted, admin)) => {
+        Ok((adopted, admin, issuer)) => {
             *running.listeners() = running.assign(adopted);
             running.admin = admin;
+            running.issuer = Some(issuer);
         }
         Err(error) => {
             running.drain();
@@ -273,8 +277,8 @@ impl Running {
         self.shared.drain.begin(Ending::Closed);
     }
 
-    /// Waits until all workers have stopped, then writes the rest of the access log and sends the last spans. If nobody
-    /// takes them in time, the rest is lost.
+    /// Waits until all workers have stopped and the state of certificates is stored, then writes the rest of the access
+    /// log and sends the last spans. If nobody takes them in time, the rest is lost.
     pub fn join(self) {
         for worker in self.workers {
             if worker.thread.join().is_err() {
@@ -283,6 +287,9 @@ impl Running {
         }
         if let Some(admin) = self.admin {
             admin.join();
+        }
+        if let Some(issuer) = self.issuer {
+            issuer.join();
         }
         self.shared.access_log.finish();
         self.shared.traces.finish();
@@ -379,6 +386,7 @@ impl Running {
             leaving: Mutex::default(),
             admin: None,
             discovery: Discovery::default(),
+            issuer: None,
         };
         for index in 0..count {
             let worker = Arc::new(Worker::new(index, Arc::clone(shared)));
@@ -470,10 +478,13 @@ const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
     use std::sync::mpsc::sync_channel;
 
     use super::*;
-    use crate::config::{ListenerConfig, UpstreamConfig};
+    use crate::config::{ListenerConfig, TlsConfig, UpstreamConfig};
+    use crate::tls::acme::store::Store;
+    use crate::tls::acme::test_config;
 
     #[test]
     fn a_thread_that_waits_for_a_disk_does_not_hold_the_end_up() {
@@ -496,6 +507,31 @@ mod tests {
         });
         ended.recv_timeout(DEADLINE).expect("the front ends");
         drop(release);
+    }
+
+    /// The authority accepts the connection and says nothing.
+    #[test]
+    fn the_end_waits_until_the_name_of_an_attempt_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut acme = test_config(folder.path());
+        acme.directory = format!("https://{}/directory", silent.local_addr().unwrap());
+        let store = Store::new(&acme);
+        let address = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+        let upstream = UpstreamConfig::new("app", Vec::new());
+        let mut config = Config::of_one(vec![ListenerConfig::new(address)], upstream);
+        config.server.drain_timeout = Duration::ZERO;
+        config.tls.push(TlsConfig {
+            acme: Some(acme),
+            ..TlsConfig::new("www", Vec::new())
+        });
+        let running = start(config).unwrap();
+        let connection = silent.accept().unwrap();
+        running.drain();
+        running.join();
+        assert!(store.lock("a.test").unwrap().is_some(), "another may order");
+        assert_eq!(store.state("a.test").unwrap().interruptions, 1);
+        drop(connection);
     }
 
     const DEADLINE: Duration = Duration::from_secs(20);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use std::{io, thread};
 
@@ -24,11 +25,15 @@ use crate::tls::acme::store::{Store, StoreLock, StoredFault};
 use crate::tls::{LiveProfile, Profiles, Reissue};
 use crate::worker::FrontState;
 
+/// The thread, of which the end of the process waits for the end.
+#[derive(Debug)]
+pub(crate) struct IssuerThread(JoinHandle<()>);
+
 /// Starts the thread, which ends when the front drains: then another process may order.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
+pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<IssuerThread> {
     // Weak, so that the thread does not keep the front's state when everything else has ended.
     let weak = Arc::downgrade(shared);
     let runtime = runtime::Builder::new_current_thread()
@@ -59,8 +64,29 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<()> {
         // A request that was left ends by its own deadline; the locks do not wait for it.
         issuer.runtime.shutdown_background();
     };
-    thread::Builder::new().name("acme".to_owned()).spawn(run)?;
-    Ok(())
+    let builder = thread::Builder::new().name("acme".to_owned());
+    Ok(IssuerThread(builder.spawn(run)?))
+}
+
+impl IssuerThread {
+    /// Waits until the thread has stored how its attempt ended and has given its locks back, for [`END_MAX`] at most: a
+    /// disk may hang. The front must drain.
+    pub(crate) fn join(self) {
+        let end = Instant::now() + END_MAX;
+        self.0.thread().unpark();
+        while !self.0.is_finished() {
+            if Instant::now() >= end {
+                tracing::error!(
+                    "the thread that orders certificates has not ended within {END_MAX:?}; what it has not stored is lost"
+                );
+                return;
+            }
+            thread::park_timeout(END_LOOK);
+        }
+        if self.0.join().is_err() {
+            tracing::error!("the thread that orders certificates panicked");
+        }
+    }
 }
 
 /// What the thread knows.
@@ -613,6 +639,12 @@ const NONCES_MAX: usize = 10;
 
 /// The pause between two tries to take locks that another process has, and between two looks at its certificates.
 const LOCK_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long the end of the process waits for the thread, which leaves an attempt at once.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// How often is looked whether the thread has ended.
+const END_LOOK: Duration = Duration::from_millis(10);
 
 /// The pause after a directory could not be used.
 const FAULT_PAUSE: Duration = Duration::from_secs(60);
