@@ -8,6 +8,7 @@ pub(crate) mod schedule;
 pub(crate) mod store;
 
 mod client;
+mod disk;
 mod dns_hook;
 #[cfg(test)]
 mod faulty_authority;

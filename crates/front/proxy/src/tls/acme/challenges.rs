@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use catamaran_tls::{ChallengeCertificates, fingerprint};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 
-use super::store;
+use super::disk;
 use crate::config::{AcmeChallenge, AcmeConfig};
 
 /// The certificates that answer challenges tls-alpn-01 for the names of a profile. Each is read when it is asked for, so
@@ -32,7 +32,7 @@ impl ChallengeCertificates for PendingCertificates {
     fn pem_for(&self, name: &str) -> Option<Vec<u8>> {
         // No other name becomes a part of a path.
         let known = self.names.iter().find(|it| *it == name)?;
-        let text = store::read_text(&certificate_file(&self.pending, known));
+        let text = disk::read_text(&certificate_file(&self.pending, known));
         Some(text.ok()??.into_bytes())
     }
 }

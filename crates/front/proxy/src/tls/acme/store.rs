@@ -20,10 +20,8 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +32,7 @@ use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest as _, Sha256};
 
 use super::challenges;
+use super::disk::{at, make_directory, read_text, remove_if_there, sync_directory, write};
 use super::schedule::NameState;
 use crate::config::AcmeConfig;
 
@@ -366,12 +365,6 @@ fn take_lock(path: &Path) -> io::Result<Option<StoreLock>> {
     }
 }
 
-fn make_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(path);
-    made.map_err(|error| at(path, &error))
-}
-
 /// Takes the rights of others off a directory and everything below it, but follows no link.
 fn narrow(path: &Path, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path).map_err(|error| at(path, &error))?;
@@ -404,50 +397,6 @@ fn narrow(path: &Path, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file beside its place, and renames it when the disk has it.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let write = || {
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        sync_directory(folder)
-    };
-    write().map_err(|error| at(path, &error))
-}
-
-fn sync_directory(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// The text of a small file; `None`: there is no such file.
-pub(super) fn read_text(path: &Path) -> io::Result<Option<String>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(at(path, &error)),
-    };
-    let mut text = String::new();
-    let read = file.take(FILE_MAX).read_to_string(&mut text);
-    read.map_err(|error| at(path, &error))?;
-    Ok(Some(text))
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(at(path, &error)),
-        _ => Ok(()),
-    }
-}
-
-/// The error with the path that it concerns.
-fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 /// The most characters of a host in the name of a folder, which has at most 255 (`NAME_MAX`).
 const HOST_CHARS_MAX: usize = 200;
 
@@ -456,9 +405,6 @@ const ANSWER_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The file with the key of the order under way, in the folder of its name.
 const NEXT_KEY: &str = "next.pem";
-
-/// The most bytes of a file that are read. A chain has some kilobytes.
-const FILE_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
