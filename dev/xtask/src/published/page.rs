@@ -8,7 +8,7 @@ use super::evidence::{Answer, CaseAnswer};
 use super::language::{Language, filled};
 use super::source::{Claim, OwnRow, Published, Source};
 use super::texts::{Phrases, phrase};
-use super::verdict::NowVerdict;
+use super::verdict::{NowVerdict, ThenVerdict};
 use super::{Judged, figure_words, numbers};
 use crate::figures::{LabClaim, LabResult};
 
@@ -112,7 +112,7 @@ impl PostPage<'_> {
         };
         let (then, mut now) = match claim.not_comparable {
             Some(_) => (String::new(), String::new()),
-            None => (self.then(answer), self.now(answer)),
+            None => (self.then(judged), self.now(answer)),
         };
         if let Some(note) = &texts.note {
             if !now.is_empty() {
@@ -131,8 +131,12 @@ impl PostPage<'_> {
     }
 
     /// What a repetition with the software of that time found.
-    fn then(&self, answer: &Answer) -> String {
-        let (words, verdict) = (self.language.words(), self.language.then(answer.then));
+    fn then(&self, Judged { claim, answer }: &Judged<'_>) -> String {
+        let words = self.language.words();
+        if answer.then == ThenVerdict::NotRun && claim.is_of_now() {
+            return words.impossible_then.to_owned();
+        }
+        let verdict = self.language.then(answer.then);
         let Some(figure) = &answer.then_figure else {
             let cases = answer.then_cases.iter();
             let figures: Vec<String> = cases
@@ -197,7 +201,8 @@ impl PostPage<'_> {
     }
 
     /// `text` with figures in place of names in braces: `{ID}` is our figure of the claim, `{ID|1}` that of its
-    /// second case, `{ID|beside}` the one that is shown in addition, `{ID|there}` the published one.
+    /// second case, `{ID|then}` and `{ID|then|1}` those of the post's own software, `{ID|beside}` the one that is shown
+    /// in addition, `{ID|there}` the published one.
     pub(super) fn filled(&self, text: &str) -> anyhow::Result<String> {
         let mut filled_text = String::new();
         let mut remaining = text;
@@ -222,7 +227,9 @@ impl PostPage<'_> {
             "beside" => answer.beside.first(),
             "0" => answer.cases.first(),
             "1" => answer.cases.get(1),
-            other => bail!("{other:?} is none of there, beside, 1"),
+            "then" => answer.then_cases.first(),
+            "then|1" => answer.then_cases.get(1),
+            other => bail!("{other:?} is none of there, beside, 1, then, then|1"),
         };
         let case = case.context("it has no such figure")?;
         Ok(figure_words::figure(case, self.language))

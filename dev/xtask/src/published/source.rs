@@ -422,6 +422,12 @@ impl Claim {
         ratio.is_some_and(|it| it.starts_with('#') && !it.contains(['*', '/']))
     }
 
+    /// Whether all places of evidence are on today's software alone, since the post's could not do it.
+    pub(super) fn is_of_now(&self) -> bool {
+        let is_of_now = |here: &Here| here.era == Some(Era::Now);
+        !self.here.is_empty() && self.here.iter().all(is_of_now)
+    }
+
     /// The expressions that give our figure from our own texts.
     pub(super) fn expressions(&self) -> impl Iterator<Item = &String> {
         let keys = &self.published;
