@@ -425,19 +425,6 @@ const FIGURES: &[ReadmeFigure] = &[
         case: "fields=15+13",
     },
     ReadmeFigure {
-        text: "Backends 40 ms away: throughput, our front over AJP13 with kept connections / nginx \
-               over HTTP without",
-        result: "modules-far",
-        claim: "AJP with reuse is faster than HTTP without",
-        case: "",
-    },
-    ReadmeFigure {
-        text: "The same, AJP13 in nginx's module / HTTP/1.1 in nginx, neither with kept connections",
-        result: "modules-far",
-        claim: "With its module, AJP is faster than HTTP, reuse being equal",
-        case: "reuse=off",
-    },
-    ReadmeFigure {
         text: "Bytes from our front to the application, AJP13 / HTTP/1.1",
         result: "ajp-vs-http",
         claim: "AJP moves fewer bytes to the application",
