@@ -7,8 +7,8 @@ use std::ops::Range;
 use catamaran_stats::looks::SpentLevel;
 use catamaran_stats::signed_rank;
 
+use super::rule;
 use super::starts::StartSpans;
-use super::{can_only_suggest, rule};
 use crate::experiment::Experiment;
 
 /// The number of claims that the planned rounds can show if all starts of servers agree.
@@ -59,10 +59,18 @@ pub fn reach(experiment: &Experiment) -> Reach {
         shown: holds.iter().filter(|holds| **holds).count(),
         starts: starts.into_iter().min().unwrap_or(0),
         needed: (1..STARTS_MAX)
-            .find(|starts| !can_only_suggest(*starts, largest_question))
+            .find(|starts| shows_all(*starts, largest_question))
             .unwrap_or(STARTS_MAX),
         is_quick: experiment.is_quick,
     }
+}
+
+/// Whether as many rounds, with a start of servers in each, show all claims of a question if all starts agree. Looks
+/// before the last one have spent a part of the error probability.
+fn shows_all(starts: usize, claims: usize) -> bool {
+    let spent = SpentLevel::at(starts, starts);
+    let p = spent.p_value(signed_rank::p_value_min(starts));
+    p * claims as f64 <= 1.0 - rule::LEVEL
 }
 
 /// The rounds that a claim on these cells rests on: those after the screen if all of the cells may take part in them,
@@ -135,6 +143,18 @@ mod tests {
             let is_all = reach.shown == reach.claims || experiment.screen.is_some();
             assert!(is_all && !reach.is_exploratory(), "{name}: {reach}");
         }
+    }
+
+    /// The look after eight rounds spends a part of the 5 %, so the ninth start hardly helps.
+    #[test]
+    fn looks_are_considered_in_how_many_starts_are_needed() {
+        let shown = [8, 9, 10].map(|starts| [6, 9, 10, 15].map(|claims| shows_all(starts, claims)));
+        let expected = [
+            [true, false, false, false],
+            [true, false, false, false],
+            [true, true, true, true],
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]
