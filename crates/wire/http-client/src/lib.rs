@@ -18,7 +18,7 @@ use catamaran_message::{BodyLength, Request, ResponseHead};
 pub use catamaran_message::{Fields, name};
 use catamaran_tls::Trust;
 use http::Method;
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 use tls::TlsSession;
 
 /// The address of a server.
@@ -187,6 +187,21 @@ impl BlockingClient {
     /// Limits the time of each request with its response from now on, however fast bytes come.
     pub fn limit_asks(&mut self, max: Duration) {
         self.ask_max = Some(max);
+    }
+
+    /// Has the system ask the server's for a sign of life while nothing comes. If there is none for about `max`, the
+    /// connection breaks off. For TCP alone; `max` is 4 seconds at least.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn limit_silence(&self, max: Duration) -> io::Result<()> {
+        let max = max.max(SILENCE_MIN);
+        let probes = TcpKeepalive::new()
+            .with_time(max / 2)
+            .with_interval(max / 4);
+        self.socket.set_tcp_keepalive(&probes)?;
+        // Also counts bytes that were sent and not acknowledged, for which no probe is sent.
+        self.socket.set_tcp_user_timeout(Some(max))
     }
 
     /// Sends a request and reads its response; passes each piece of the body to `keep`. Stops after
@@ -396,3 +411,30 @@ const BUFFER: usize = 64 << 10;
 
 /// The shortest wait. The system counts microseconds, and takes none of them for a wait without end (socket(7)).
 const WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// The shortest silence that ends a connection. The system counts the seconds between its probes.
+const SILENCE_MIN: Duration = Duration::from_secs(4);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_silent_server_is_asked_for_a_sign_of_life() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = ServerAddress::Tcp(listener.local_addr().unwrap());
+        let client = BlockingClient::connect(&address, Duration::from_secs(60)).unwrap();
+        for (max, time, interval) in [(30, 15, 7), (0, 2, 1)] {
+            client.limit_silence(Duration::from_secs(max)).unwrap();
+            assert!(client.socket.keepalive().unwrap());
+            let seconds = Duration::from_secs;
+            assert_eq!(client.socket.tcp_keepalive_time().unwrap(), seconds(time));
+            let between = client.socket.tcp_keepalive_interval().unwrap();
+            assert_eq!(between, seconds(interval));
+            let limit = client.socket.tcp_user_timeout().unwrap();
+            assert_eq!(limit, Some(seconds(max.max(4))));
+        }
+    }
+}
