@@ -337,6 +337,7 @@ impl ApiClient {
                 Ok(mut client) => {
                     client.limit_waits(ANSWER_MAX);
                     client.limit_asks(ANSWER_MAX);
+                    client.limit_silence(SILENCE_MAX).map_err(broken)?;
                     self.control.note(client.closer().map_err(broken)?);
                     return Ok(client);
                 }
@@ -453,6 +454,10 @@ const ADDRESSES_MAX: usize = 8;
 
 /// How many objects a page has: of EndpointSlices with 100 endpoints each, 2.6 MB in all.
 const PAGE_OBJECTS: usize = 100;
+
+/// How long the server's system may be silent when it is asked for a sign of life. A watch has nothing to say for
+/// minutes, in which the network may lose the connection.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 const OBJECTS_MAX: usize = 10_000;
