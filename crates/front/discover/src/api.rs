@@ -190,7 +190,7 @@ impl ApiClient {
     ) -> Result<T, ApiError> {
         let target = format!("{}/{name}", resource.path());
         let mut client = self.connect()?;
-        let body = self.read(&mut client, &target, resource, "get")?;
+        let body = self.read(&mut client, &target, resource, "get", BYTES_MAX)?;
         serde_json::from_slice(&body).map_err(|error| malformed(&error))
     }
 
@@ -201,11 +201,13 @@ impl ApiClient {
     ) -> Result<ObjectList<T>, ApiError> {
         let mut client = self.connect()?;
         let (mut items, mut next) = (Vec::new(), String::new());
+        let mut bytes_left = BYTES_MAX;
         for _ in 0..PAGES_MAX {
             let mut target = format!("{}?limit={PAGE_OBJECTS}", resource.path());
             add_parameter(&mut target, "labelSelector", &resource.selector);
             add_parameter(&mut target, "continue", &next);
-            let body = self.read(&mut client, &target, resource, "list")?;
+            let body = self.read(&mut client, &target, resource, "list", bytes_left)?;
+            bytes_left = bytes_left.saturating_sub(body.len() as u64);
             let page: Page<T> = serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
             items.extend(page.items.unwrap_or_default());
             if items.len() > OBJECTS_MAX {
@@ -266,16 +268,17 @@ impl ApiClient {
         Ok(())
     }
 
-    /// Reads one whole answer with status 200.
+    /// Reads one whole answer with status 200, of at most so many bytes with its head.
     fn read(
         &self,
         client: &mut BlockingClient,
         target: &str,
         resource: &Resource,
         verb: &str,
+        bytes_max: u64,
     ) -> Result<Vec<u8>, ApiError> {
         let mut body = Vec::new();
-        let answer = self.ask(client, target, PAGE_BYTES_MAX, |_, piece| {
+        let answer = self.ask(client, target, bytes_max, |_, piece| {
             body.extend_from_slice(piece);
             true
         })?;
@@ -283,7 +286,7 @@ impl ApiClient {
         if answer.is_whole {
             return Ok(body);
         }
-        let text = format!("an answer had more than {PAGE_BYTES_MAX} bytes, or broke off");
+        let text = format!("an answer or a list had more than {BYTES_MAX} bytes, or broke off");
         Err(ApiError::new(ApiErrorKind::TooLarge, text))
     }
 
@@ -295,6 +298,10 @@ impl ApiClient {
         read_max: u64,
         keep: impl FnMut(&ResponseHead, &[u8]) -> bool,
     ) -> Result<ClientAnswer, ApiError> {
+        if target.len() > TARGET_MAX {
+            let text = "the API server's version or place in a list is too long".to_owned();
+            return Err(ApiError::new(ApiErrorKind::Malformed, text));
+        }
         let url = self.url()?;
         let mut fields = Fields::new();
         fields.append("Accept", "application/json");
@@ -455,11 +462,16 @@ const ADDRESSES_MAX: usize = 8;
 /// How many objects a page has: of EndpointSlices with 100 endpoints each, 2.6 MB in all.
 const PAGE_OBJECTS: usize = 100;
 
+/// The most bytes of an object, or of all pages of a list.
+const BYTES_MAX: u64 = 32 << 20;
+
+/// The most bytes of a target; a server's version of a list has some 20 bytes, and its place in one some hundreds.
+const TARGET_MAX: usize = 16 << 10;
+
 /// How long the server's system may be silent when it is asked for a sign of life. A watch has nothing to say for
 /// minutes, in which the network may lose the connection.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-const PAGE_BYTES_MAX: u64 = 32 << 20;
 const OBJECTS_MAX: usize = 10_000;
 
 /// The most pages of a list: twice as many as full ones have.

@@ -225,6 +225,13 @@ impl Follower {
     /// Replaces what is known by a whole list.
     fn list(&mut self) -> Result<(), ApiError> {
         let listed = self.client.list::<EndpointSlice>(&self.source.slices())?;
+        if bytes(&listed.items) > BYTES_MAX {
+            let text = format!(
+                "the EndpointSlices of the Service take more than {} MiB of memory",
+                BYTES_MAX >> 20
+            );
+            return Err(ApiError::new(ApiErrorKind::TooLarge, text));
+        }
         let by_name = |slice: EndpointSlice| (slice.metadata().name.clone(), slice);
         self.slices = listed.items.into_iter().map(by_name).collect();
         self.version = Some(listed.version);
@@ -283,7 +290,7 @@ impl Follower {
         }
         self.forget_family();
         self.facts.note_watch(self.slices.len());
-        if self.slices.len() > SLICES_MAX {
+        if self.slices.len() > SLICES_MAX || bytes(self.slices.values()) > BYTES_MAX {
             self.version = None;
             return false;
         }
@@ -353,8 +360,17 @@ impl Follower {
     }
 }
 
+/// About how many bytes slices take in memory.
+fn bytes<'s>(slices: impl IntoIterator<Item = &'s EndpointSlice>) -> usize {
+    slices.into_iter().map(EndpointSlice::bytes).sum()
+}
+
 /// The shortest time from the begin of a watch to that of the next. A watch that lasts as long is no failure.
 const WATCH_MIN: Duration = Duration::from_secs(1);
 
 /// The most slices that are kept; with more, all are listed anew, which then fails.
 const SLICES_MAX: usize = 10_000;
+
+/// The most bytes that the slices may take in memory: about as many as those of 50,000 endpoints. Whoever may write
+/// EndpointSlices could fill the memory otherwise.
+const BYTES_MAX: usize = 32 << 20;

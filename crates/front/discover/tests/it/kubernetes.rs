@@ -277,6 +277,66 @@ fn a_list_without_end_is_given_up() {
 }
 
 #[test]
+fn a_list_of_too_many_bytes_is_given_up() {
+    let api = KubernetesApi::start();
+    api.limit_pages(1);
+    let large = format!(
+        r#""unread":"{}","addressType":"IPv4","ports":null,"endpoints":null"#,
+        "x".repeat(1 << 20)
+    );
+    for number in 0..33 {
+        api.set_text(&format!("app-{number}"), &large);
+    }
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for_failure("a list had more than 33554432 bytes");
+    for number in 0..33 {
+        api.delete(&format!("app-{number}"));
+    }
+    following.wait_for("a");
+}
+
+#[test]
+fn slices_that_would_fill_the_memory_are_refused() {
+    let api = KubernetesApi::start();
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for("a");
+    let endpoints = vec![r#"{"addresses":["10.9.9.9"]}"#; 70_000].join(",");
+    let ports = r#"[{"port":1,"appProtocol":"ajp"}]"#;
+    let many = format!(r#""addressType":"IPv4","ports":{ports},"endpoints":[{endpoints}]"#);
+    // It is added to what is known, and then found by the list.
+    api.set_text("app-y", &many);
+    following.wait_for_failure("take more than 32 MiB of memory");
+    api.delete("app-y");
+    following.wait_for("a");
+    assert!(following.errors("too-large") > 0);
+}
+
+#[test]
+fn a_version_that_is_too_long_is_not_sent() {
+    let api = KubernetesApi::start();
+    set(&api, &[pod("a")]);
+    let following = Following::start(in_clear_text(&api));
+    following.wait_for("a");
+    let version = "9".repeat(17_000);
+    let bookmark = format!(
+        "{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}}}\n"
+    );
+    let refused = || {
+        api.send_raw(bookmark.as_bytes());
+        api.end_watches();
+        (following.errors("malformed") > 0).then_some(())
+    };
+    Deadline::default()
+        .poll("a version that is refused", refused)
+        .unwrap();
+    set(&api, &[pod("a"), pod("b")]);
+    following.wait_for("a, b");
+    assert!(api.asked().iter().all(|target| target.len() < 1000));
+}
+
+#[test]
 fn the_server_is_named_so_that_it_becomes_no_member() {
     let api = KubernetesApi::start();
     set(&api, &[pod("a")]);
