@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use self::facts::WatchFacts;
@@ -72,20 +72,7 @@ impl KubernetesSource {
     ) {
         let control = Arc::new(Control::default());
         let follower = Follower::new(self, Arc::clone(&control), answers.clone(), facts);
-        let builder = std::thread::Builder::new().name("kubernetes".to_owned());
-        if let Err(error) = builder.spawn(move || follower.run()) {
-            let reason = format!("cannot start a thread: {error}");
-            // Nobody waits for the answer if the receiver is gone.
-            answers.send(Answer::Failed(reason)).await.ok();
-            return;
-        }
-        let _end = EndOnDrop(Arc::clone(&control));
-        loop {
-            tokio::select! {
-                () = ask_again.notified() => control.ask(),
-                () = answers.closed() => return,
-            }
-        }
+        run_thread(move || follower.run(), &control, &answers, &ask_again).await;
     }
 
     /// Lists the pods once.
@@ -122,6 +109,39 @@ impl KubernetesSource {
             selector: String::new(),
         }
     }
+}
+
+/// Runs a thread until `answers` is closed, and tells it of `ask_again`. If it ends before, which only a fault of this
+/// program causes, that is an answer: nobody else would notice.
+async fn run_thread(
+    work: impl FnOnce() + Send + 'static,
+    control: &Arc<Control>,
+    answers: &mpsc::Sender<Answer>,
+    ask_again: &Notify,
+) {
+    // Dropped when the thread ends, also by a panic.
+    let (alive, mut ended) = oneshot::channel::<()>();
+    let builder = std::thread::Builder::new().name("kubernetes".to_owned());
+    let spawned = builder.spawn(move || {
+        let _alive = alive;
+        work();
+    });
+    let reason = match spawned {
+        Ok(_) => {
+            let _end = EndOnDrop(Arc::clone(control));
+            loop {
+                tokio::select! {
+                    () = ask_again.notified() => control.ask(),
+                    () = answers.closed() => return,
+                    _ = &mut ended => break,
+                }
+            }
+            "the thread that asks it has ended: reload to start another".to_owned()
+        }
+        Err(error) => format!("cannot start a thread: {error}"),
+    };
+    // Nobody waits for the answer if the receiver is gone.
+    answers.send(Answer::Failed(reason)).await.ok();
 }
 
 /// Ends the thread of a source when the source's task is dropped.
@@ -374,3 +394,19 @@ const SLICES_MAX: usize = 10_000;
 /// The most bytes that the slices may take in memory: about as many as those of 50,000 endpoints. Whoever may write
 /// EndpointSlices could fill the memory otherwise.
 const BYTES_MAX: usize = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_panics_is_told() {
+        let (answers, mut answered) = mpsc::channel(1);
+        let work = || panic!("a fault of this program");
+        run_thread(work, &Arc::default(), &answers, &Notify::new()).await;
+        let Some(Answer::Failed(reason)) = answered.recv().await else {
+            panic!("a failure");
+        };
+        assert!(reason.contains("has ended"), "{reason}");
+    }
+}
