@@ -411,17 +411,22 @@ impl ApiClient {
     }
 }
 
-/// Reads a file of limited size.
+/// Reads a regular file of limited size.
 fn read_file(path: &Path) -> Result<Vec<u8>, ApiError> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut bytes));
-    match read {
-        Ok(_) => Ok(bytes),
-        Err(error) => {
-            let text = format!("{}: {error}", path.display());
-            Err(ApiError::new(ApiErrorKind::File, text))
-        }
+    let unusable = |error: std::io::Error| {
+        let text = format!("{}: {error}", path.display());
+        ApiError::new(ApiErrorKind::File, text)
+    };
+    // Opening a pipe would wait for its writer.
+    if !std::fs::metadata(path).map_err(unusable)?.is_file() {
+        return Err(unusable(std::io::Error::other("it is not a regular file")));
     }
+    let file = File::open(path).map_err(unusable)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(unusable)?;
+    Ok(bytes)
 }
 
 /// Adds a parameter to a target that has a query, unless the value is empty.

@@ -4,6 +4,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags, open};
+
 /// The version of a file; `None`: there is no such file. It comes from `stat` and not from inotify, which misses changes
 /// behind a symbolic link or by another machine.
 pub type Stamp = Option<FileVersion>;
@@ -42,7 +44,9 @@ pub fn stamp(path: &Path) -> Stamp {
 impl LocalFile {
     /// Reads a regular file of at most so many MiB.
     pub(crate) fn read(path: &Path, max_mib: u64) -> io::Result<Self> {
-        let file = std::fs::File::open(path)?;
+        // Opening a pipe would wait for its writer otherwise.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = std::fs::File::from(open(path, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::other("it is not a regular file"));
@@ -74,6 +78,17 @@ mod tests {
     use catamaran_testkit::Deadline;
 
     use super::*;
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::from_raw_mode(0o600)).unwrap();
+        let error = LocalFile::read(&path, 1).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "it is not a regular file");
+        let nothing = LocalFile::read(&folder.path().join("none"), 1).map(|_| ());
+        assert_eq!(nothing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn other_permissions_are_another_version() {

@@ -465,6 +465,8 @@ fn a_token_is_read_again_and_sent_to_a_trusted_server_alone() {
     fs::remove_file(&token_file).unwrap();
     api.reset_watches();
     following.wait_for_failure("token: No such file");
+    fs::create_dir(&token_file).unwrap();
+    following.wait_for_failure("token: it is not a regular file");
 }
 
 #[test]
