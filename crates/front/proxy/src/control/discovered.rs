@@ -5,7 +5,7 @@
 
 pub(crate) mod record;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -394,12 +394,14 @@ impl KnownMembers {
 
     /// Notes which members were refused. Those that the previous answer did not have are logged and become events.
     fn note_refusals(&mut self, upstream: &str, refused: Vec<(String, Refusal)>, events: &Events) {
+        // There may be very many.
+        let known: HashSet<&(String, Refusal)> = self.refused.iter().collect();
         let mut logged = 0;
         for member in &refused {
             let (name, refusal) = member;
             let index = Refusal::ALL.iter().position(|it| it == refusal);
             self.counts.refused[index.unwrap_or_default()] += 1;
-            let is_new = !self.refused.contains(member);
+            let is_new = !known.contains(member);
             if is_new && logged < REFUSALS_LOGGED {
                 logged += 1;
                 let words = refusal.words();
