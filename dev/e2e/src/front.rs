@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use catamaran_gauge::memory::{self, Memory};
@@ -113,6 +113,34 @@ impl Front {
             .arg(binary()?)
             .current_dir(path);
         Self::start(&mut command, directory)
+    }
+
+    /// As [`Front::with_config`], but `folder` is a disk of its own, of so many KiB, which [`Front::seen`] shows.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_small_disk(config: &str, folder: &Path, kib: u32) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        fs::write(directory.path().join("catamaran.toml"), config)?;
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-ec"])
+            .arg(
+                "mount -t tmpfs -o size=$1k tmpfs \"$2\"; \
+                 exec \"$0\" serve --config catamaran.toml",
+            )
+            .arg(binary()?)
+            .arg(kib.to_string())
+            .arg(folder)
+            .current_dir(directory.path());
+        Self::start(&mut command, directory)
+    }
+
+    /// Where this process finds what the front sees at a path.
+    #[must_use]
+    pub fn seen(&self, path: &Path) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
+        root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Changes the addresses of names, for a front of [`Front::with_hosts`].

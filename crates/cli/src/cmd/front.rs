@@ -206,6 +206,11 @@ fn issuance(issued: &IssuedNameStatus) -> String {
     if let Some(next) = &issued.next_attempt {
         text.push_str(&format!(", next attempt at {}", moment(next)));
     }
+    if issued.unstored {
+        text.push_str(
+            "\n    IN MEMORY ALONE: `state_dir` cannot be written, and a restart loses it",
+        );
+    }
     if let Some(problem) = &issued.problem {
         let attempts = match issued.failures {
             0 => String::new(),
@@ -325,7 +330,7 @@ mod tests {
             "next_attempt": "2030-01-01T00:10:00Z",
         });
         let served = json!({
-            "name": "a.test", "state": "served", "next_attempt": "2030-03-01T00:00:00Z",
+            "name": "a.test", "state": "served", "next_attempt": "2030-03-01T00:00:00Z", "unstored": true,
         });
         let followed = json!({"name": "c.test", "state": "followed"});
         let tls = list(vec![json!({
@@ -334,6 +339,7 @@ mod tests {
         let expected = "\
 [tls.www], read at 2029-12-01 00:00:00 UTC
   a.test by ACME: served, next attempt at 2030-03-01 00:00:00 UTC
+    IN MEMORY ALONE: `state_dir` cannot be written, and a restart loses it
   b.test by ACME: awaited, next attempt at 2030-01-01 00:10:00 UTC
     2 in a row FAILED: order: no\\nanswer
   c.test by ACME: followed

@@ -39,6 +39,9 @@ objects! {
         /// The moment at which the next attempt begins: a renewal, or the end of the pause after a failure; `null` if
         /// another process orders.
         pub next_attempt: Option<String>,
+        /// Whether its certificate or its state is in memory alone, because `state_dir` cannot be written: a restart
+        /// loses it.
+        pub unstored: bool,
     }
 
     /// A certificate.

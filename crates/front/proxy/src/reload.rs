@@ -163,7 +163,8 @@ impl Running {
         let served = self.shared.profiles.load();
         let known = |profile: &str| served.get(profile).map(|it| it.ticket_keys());
         let key_log = self.shared.key_log.as_ref();
-        let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log)?;
+        let memory = &self.shared.issued_memory;
+        let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log, memory)?;
         tls::in_place_of(&served, profiles)
     }
 

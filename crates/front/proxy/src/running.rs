@@ -140,7 +140,14 @@ pub fn start_inheriting(
         tls::open_key_log(config.server.tls_key_log.as_deref()).map_err(StartError::KeyLog)?;
     let key_log = key_lines.clone().map(KeyLog::new);
     let known = |profile: &str| inheritance.ticket_keys(profile);
-    let profiles = tls::profiles(&config.tls, &config.listeners, known, key_log.as_ref())?;
+    let issued_memory = Arc::default();
+    let profiles = tls::profiles(
+        &config.tls,
+        &config.listeners,
+        known,
+        key_log.as_ref(),
+        &issued_memory,
+    )?;
     let bound = bind_all(config.listeners, &ports, count, &mut inheritance)?;
     let admin_bound = bind_admin(config.admin.as_ref(), &ports, &mut inheritance)?;
     let control = Control::start(config.admin.as_ref(), overrides, commands);
@@ -155,6 +162,7 @@ pub fn start_inheriting(
         key_log,
         key_lines,
         issuance: IssuanceFigures::default(),
+        issued_memory,
         access_log: AccessLog::new(count),
         traces: Traces::default(),
         own_log: OnceLock::new(),
@@ -516,7 +524,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut acme = test_config(folder.path());
         acme.directory = format!("https://{}/directory", silent.local_addr().unwrap());
-        let store = Store::new(&acme);
+        let store = Store::new(&acme, &Arc::default());
         let address = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
         let upstream = UpstreamConfig::new("app", Vec::new());
         let mut config = Config::of_one(vec![ListenerConfig::new(address)], upstream);

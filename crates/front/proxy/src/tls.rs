@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use acme::challenges::PendingCertificates;
+use acme::memory::MemoryFiles;
 pub use acme::online::{OnlineFinding, look_online};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use catamaran_tls::{
@@ -37,6 +38,8 @@ pub(crate) struct LiveProfile {
     current: ArcSwap<Current>,
     keys: Arc<TicketKeys>,
     key_log: Option<Arc<KeyLog>>,
+    /// What of issued certificates the disk does not take.
+    memory: Arc<MemoryFiles>,
     /// The stamps of the profile's files, taken before they were first read.
     pub(crate) built_of: Vec<Stamp>,
     /// Why changed files cannot be used; `None` if they are in use, or nothing has changed.
@@ -127,11 +130,12 @@ fn messages(faults: &[Fault]) -> String {
 /// Everything that is wrong with the profile.
 pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
     match keys_of(config, None) {
-        Ok(keys) => build(config, &keys, None).map(|built| built.warnings),
+        Ok(keys) => build(config, &keys, None, &Arc::default()).map(|built| built.warnings),
         // Faulty keys do not keep the faults of the other files from being reported.
         Err(fault) => {
             let other_keys = keys_made().map_err(|fault| vec![fault])?;
-            let mut faults = build(config, &other_keys, None).err().unwrap_or_default();
+            let built = build(config, &other_keys, None, &Arc::default());
+            let mut faults = built.err().unwrap_or_default();
             faults.push(fault);
             Err(faults)
         }
@@ -140,13 +144,13 @@ pub fn check(config: &TlsConfig) -> Result<Vec<Fault>, Vec<Fault>> {
 
 /// Builds the profile that a front would use if it started now; `None` if its files have faults.
 pub(crate) fn profile(config: &TlsConfig) -> Option<Arc<Profile>> {
-    let built = build(config, &keys_made().ok()?, None).ok()?;
+    let built = build(config, &keys_made().ok()?, None, &Arc::default()).ok()?;
     Some(Arc::new(built.profile))
 }
 
 /// Builds all profiles of `configs`, and checks that those which `listeners` name are among them. `known` returns the
 /// ticket keys of a profile, which are used if it has no file of keys. With `key_log`, the secrets of every session
-/// are written to it.
+/// are written to it. `memory`: what of issued certificates the disk does not take.
 ///
 /// # Errors
 /// The first profile that cannot be built, or that a listener names and that does not exist.
@@ -155,6 +159,7 @@ pub(crate) fn profiles(
     listeners: &[ListenerConfig],
     known: impl Fn(&str) -> Option<Arc<TicketKeys>>,
     key_log: Option<&Arc<KeyLog>>,
+    memory: &Arc<MemoryFiles>,
 ) -> Result<Profiles, ProfileError> {
     let mut profiles = Profiles::with_capacity(configs.len());
     for config in configs {
@@ -165,12 +170,13 @@ pub(crate) fn profiles(
         // Taken first: a change while the files are read then counts as a later one.
         let built_of = stamps(config);
         let keys = keys_of(config, known(&config.name)).map_err(|fault| failed(vec![fault]))?;
-        let built = build(config, &keys, key_log).map_err(failed)?;
+        let built = build(config, &keys, key_log, memory).map_err(failed)?;
         let live = LiveProfile {
             config: config.clone(),
             current: ArcSwap::from_pointee(Current::new(built.profile)),
             keys,
             key_log: key_log.map(Arc::clone),
+            memory: Arc::clone(memory),
             built_of,
             refused: ArcSwapOption::empty(),
             replacing: Mutex::new(()),
@@ -299,14 +305,16 @@ fn build(
     config: &TlsConfig,
     keys: &Arc<TicketKeys>,
     key_log: Option<&Arc<KeyLog>>,
+    memory: &Arc<MemoryFiles>,
 ) -> Result<BuiltProfile, Vec<Fault>> {
     let mut files = read(config)?;
     let key_log = key_log.map(Arc::clone);
     let now = SystemTime::now();
-    let contents = config.acme.as_ref().map(|config| acme::issued(config, now));
+    let acme = config.acme.as_ref();
+    let contents = acme.map(|config| acme::issued(config, memory, now));
     let contents = contents.unwrap_or_default();
     files.issued = contents.issued;
-    let challenges = config.acme.as_ref().and_then(PendingCertificates::of);
+    let challenges = acme.and_then(|config| PendingCertificates::of(config, memory));
     files.challenges = challenges.map(|it| Arc::new(it) as _);
     let mut built = Profile::build(&config.settings, &files, keys, key_log, now)?;
     built.warnings.extend(contents.warnings);
@@ -411,7 +419,8 @@ impl LiveProfile {
     pub(crate) fn reissue(&self) -> Reissue {
         let _replacing = lock(&self.replacing);
         let config = self.config.acme.as_ref();
-        let contents = config.map(|config| acme::issued(config, SystemTime::now()));
+        let now = SystemTime::now();
+        let contents = config.map(|config| acme::issued(config, &self.memory, now));
         let contents = contents.unwrap_or_default();
         let next = self.current().with_issued(&contents.issued);
         let renewal = Renewal {
@@ -439,7 +448,12 @@ impl LiveProfile {
     /// now on.
     fn rebuild(&self) -> Result<BuiltProfile, Vec<Fault>> {
         let file_keys = self.config.ticket_keys_file.as_deref().map(keys_in);
-        let built = build(&self.config, &self.keys, self.key_log.as_ref())?;
+        let built = build(
+            &self.config,
+            &self.keys,
+            self.key_log.as_ref(),
+            &self.memory,
+        )?;
         let faults = expired(&self.current(), &built.profile);
         if !faults.is_empty() {
             return Err(faults);

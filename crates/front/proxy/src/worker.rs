@@ -36,6 +36,7 @@ use crate::site::Site;
 use crate::site::retired::RetiredBackends;
 use crate::tls::Profiles;
 use crate::tls::acme::IssuanceFigures;
+use crate::tls::acme::memory::MemoryFiles;
 use crate::traces::Traces;
 use crate::worker::background::Background;
 use crate::worker::encoders::EncoderMemory;
@@ -62,6 +63,8 @@ pub(crate) struct FrontState {
     pub(crate) key_lines: Option<LineQueue>,
     /// The names that get certificates by ACME.
     pub(crate) issuance: IssuanceFigures,
+    /// What of their certificates the disk does not take.
+    pub(crate) issued_memory: Arc<MemoryFiles>,
     pub(crate) access_log: AccessLog,
     pub(crate) traces: Traces,
     /// The queue of this process's own log, if the program set one.
@@ -218,6 +221,11 @@ impl Worker {
     pub(crate) fn site(&self) -> Arc<OwnSite> {
         let mut known = lock(&self.site);
         known.current()
+    }
+
+    /// What of issued certificates, and of answers to challenges, the disk does not take.
+    pub(crate) fn issued_memory(&self) -> &MemoryFiles {
+        &self.shared.issued_memory
     }
 
     pub(crate) fn access_log(&self) -> &AccessLog {

@@ -367,6 +367,10 @@ fn render_issuance(page: &mut Exposition, issuance: &[(IssuedName, NameFigures)]
     for (IssuedName { profile, name }, figures) in issuance {
         next.sample(&[profile, name], figures.next_attempt);
     }
+    let mut unstored = page.family(&families::ACME_UNSTORED);
+    for (IssuedName { profile, name }, figures) in issuance {
+        unstored.sample(&[profile, name], u64::from(figures.is_unstored));
+    }
 }
 
 /// Writes the process's resources, under the names that client libraries of Prometheus use.

@@ -114,6 +114,7 @@ fn names_of(
             failures: figures.failures,
             problem: figures.problem.clone(),
             next_attempt: (!figures.is_followed).then(|| show_moment(figures.next_attempt)),
+            unstored: figures.is_unstored,
         }
     });
     status.collect()

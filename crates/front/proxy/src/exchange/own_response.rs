@@ -88,13 +88,16 @@ pub(crate) async fn answer(
             answer
         }
         OwnContent::Redirect(status, location) => Answer::redirect(status, location, exchange.id),
-        OwnContent::Challenge(files) => match secured::read_challenge(files).await {
-            Some(bytes) => Answer::text(StatusCode::OK, b"text/plain", bytes),
-            None => {
-                reason = Reason::new(Culprit::Client, "acme-token");
-                page(exchange, StatusCode::NOT_FOUND)
+        OwnContent::Challenge(files) => {
+            let memory = exchange.scene.worker.issued_memory();
+            match secured::read_challenge(files, memory).await {
+                Some(bytes) => Answer::text(StatusCode::OK, b"text/plain", bytes),
+                None => {
+                    reason = Reason::new(Culprit::Client, "acme-token");
+                    page(exchange, StatusCode::NOT_FOUND)
+                }
             }
-        },
+        }
     };
     exchange.note_reason(reason);
     send(exchange, down, answer).await

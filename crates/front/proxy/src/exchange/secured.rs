@@ -11,6 +11,7 @@ use catamaran_message::{Authority, Target};
 use rustix::fs::OFlags;
 
 use crate::config::ListenerConfig;
+use crate::tls::acme::memory::MemoryFiles;
 
 /// Whether a path, as received, is below that of ACME's challenges.
 pub(crate) fn is_challenge(path: &[u8]) -> bool {
@@ -39,8 +40,12 @@ pub(crate) fn challenge_files(listener: &ListenerConfig, path: &[u8]) -> Option<
 }
 
 /// Reads the answer to a challenge from the first of these files that exists, on a thread for blocking calls; `None`:
-/// none does.
-pub(crate) async fn read_challenge(files: Vec<PathBuf>) -> Option<Bytes> {
+/// none does. `memory`: the files that the disk does not take.
+pub(crate) async fn read_challenge(files: Vec<PathBuf>, memory: &MemoryFiles) -> Option<Bytes> {
+    let mut kept = files.iter().filter_map(|file| memory.file(file).flatten());
+    if let Some(bytes) = kept.next() {
+        return Some(bytes.into());
+    }
     let read = tokio::task::spawn_blocking(move || files.iter().find_map(|file| answer_in(file)));
     read.await.ok().flatten()
 }

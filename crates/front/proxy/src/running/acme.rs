@@ -15,10 +15,11 @@ use catamaran_tls::{Identity, RenewalId};
 use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
 
-use crate::config::{AcmeChallenge, AcmeConfig};
+use crate::config::AcmeChallenge;
 use crate::date::{show_moment, unix_seconds};
 use crate::listener::drain::Drain;
 use crate::tls::acme::IssuedName;
+use crate::tls::acme::memory::MemoryFiles;
 use crate::tls::acme::order::{Attempt, AttemptFault};
 use crate::tls::acme::schedule::{NameState, NextStep, Validity};
 use crate::tls::acme::store::{Store, StoreLock, StoredFault};
@@ -44,6 +45,9 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<IssuerThread> {
             runtime,
             locks: HashMap::new(),
             tended: BTreeMap::new(),
+            began: Instant::now(),
+            next_storing: Instant::now(),
+            unstored_told: None,
         };
         while let Some(shared) = weak.upgrade() {
             if shared.drain.has_begun() {
@@ -60,6 +64,12 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<IssuerThread> {
             };
             drop(shared);
             thread::park_timeout(pause);
+        }
+        if let Some(shared) = weak.upgrade()
+            && !shared.issued_memory.is_empty()
+            && let Err(error) = shared.issued_memory.store()
+        {
+            tracing::error!(%error, "what `state_dir` did not take is lost");
         }
         // A request that was left ends by its own deadline; the locks do not wait for it.
         issuer.runtime.shutdown_background();
@@ -96,6 +106,11 @@ struct Issuer {
     locks: HashMap<PathBuf, StoreLock>,
     /// The profiles that get certificates, by name.
     tended: BTreeMap<String, TendedProfile>,
+    began: Instant,
+    /// When is tried again to store what is in memory alone.
+    next_storing: Instant,
+    /// When the log last told that something cannot be stored; `None`: all is stored.
+    unstored_told: Option<Instant>,
 }
 
 /// A profile, and what is stored of its names.
@@ -119,6 +134,9 @@ struct TendedName {
     certificate: Option<Identity>,
     /// When the log last told that the certificate ends soon or has ended, in seconds of the Unix epoch.
     alarmed_at: Option<u64>,
+    /// Whether an attempt may begin that cannot be stored: one could be before, or this process has run for so long
+    /// that it is not one of many that each would make an attempt.
+    may_be_unstored: bool,
 }
 
 impl Issuer {
@@ -126,11 +144,12 @@ impl Issuer {
     fn tend_all(&mut self, shared: &FrontState) {
         let profiles = shared.profiles.load_full();
         self.forget(shared, &profiles);
+        self.store_again(&shared.issued_memory);
         for (profile, live) in profiles.iter() {
             let Some(config) = &live.config.acme else {
                 continue;
             };
-            let store = Store::new(config);
+            let store = Store::new(config, &shared.issued_memory);
             self.take_locks(shared, profile, live, &store);
             self.read_missing(shared, profile, live, &store);
             for name in &config.names {
@@ -151,11 +170,45 @@ impl Issuer {
         let acme = |profile: &str| profiles.get(profile)?.config.acme.as_ref();
         self.tended.retain(|profile, _| acme(profile).is_some());
         let configs = profiles.values().filter_map(|it| it.config.acme.as_ref());
-        let lock_files: HashSet<PathBuf> = configs.flat_map(lock_files).collect();
-        self.locks.retain(|file, _| lock_files.contains(file));
+        let stores = configs.map(|config| (config, Store::new(config, &shared.issued_memory)));
+        let lock_files: HashSet<PathBuf> = stores
+            .flat_map(|(config, store)| config.names.iter().map(move |name| store.lock_file(name)))
+            .collect();
+        self.locks.retain(|file, _| {
+            let is_configured = lock_files.contains(file);
+            if let (false, Some(folder)) = (is_configured, file.parent()) {
+                shared.issued_memory.forget(folder);
+            }
+            is_configured
+        });
         let names =
             |it: &IssuedName| acme(&it.profile).is_some_and(|acme| acme.names.contains(&it.name));
         shared.issuance.retain(names);
+    }
+
+    /// Tries again to store what the disk did not take.
+    fn store_again(&mut self, memory: &MemoryFiles) {
+        if memory.is_empty() {
+            // A challenge's answer needs no storing once it is over.
+            self.unstored_told = None;
+            return;
+        }
+        let now = Instant::now();
+        if now < self.next_storing {
+            return;
+        }
+        self.next_storing = now + STORING_PAUSE;
+        match memory.store() {
+            Ok(()) => {
+                tracing::info!("what `state_dir` did not take is stored");
+                self.unstored_told = None;
+            }
+            Err(error) if self.unstored_told.is_none_or(|at| now >= at + TOLD_PAUSE) => {
+                tracing::error!(%error, "certificates or their states are in memory alone, as `state_dir` cannot be written: a restart loses them");
+                self.unstored_told = Some(now);
+            }
+            Err(_) => {}
+        }
     }
 
     /// Takes the locks of a profile's names that it can have, and serves what is stored of the others.
@@ -291,18 +344,19 @@ impl Issuer {
         let Some(tended) = names.get_mut(name) else {
             return;
         };
+        let may_be_unstored = self.began.elapsed() >= UNSTORED_WAIT;
         let now = unix_seconds(SystemTime::now());
         if shared.issuance.take_request(&issued_name(profile, name)) {
             tended.state.ask(now);
         }
-        let store = Store::new(config);
+        let store = Store::new(config, &shared.issued_memory);
         let attempt = Attempt::new(config, &store, profile, name);
         let step = tended.state.next_step(tended.validity(), now);
         match step {
             NextStep::Order => {
-                let end = self
-                    .runtime
-                    .block_on(order(&attempt, tended, &shared.drain));
+                tended.may_be_unstored |= may_be_unstored;
+                let ordered = order(&attempt, tended, &shared.drain);
+                let end = self.runtime.block_on(ordered);
                 let label = issued_name(profile, name);
                 shared.issuance.note(&label, |figures| match end {
                     AttemptEnd::Issued => figures.issued += 1,
@@ -320,9 +374,14 @@ impl Issuer {
             NextStep::Wait(_) => {}
         }
         if step_changes(step) {
-            keep(&attempt, &tended.state);
+            tended.keep(&store, name);
         }
-        note_state(shared, &issued_name(profile, name), tended);
+        let label = issued_name(profile, name);
+        note_state(shared, &label, tended);
+        let is_unstored = store.is_unstored(name);
+        shared
+            .issuance
+            .note(&label, |figures| figures.is_unstored = is_unstored);
         let now = unix_seconds(SystemTime::now());
         if let Some(certificate) = tended.take_alarm(now) {
             say_end(&attempt, tended, certificate.not_after <= now);
@@ -344,8 +403,8 @@ enum AttemptEnd {
 async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) -> AttemptEnd {
     let now = unix_seconds(SystemTime::now());
     tended.state.begin(now, fastrand::f64());
-    // If this cannot be stored, a process that is killed would try again at once: so it is not tried at all.
-    if !keep(attempt, &tended.state) {
+    // If this cannot be stored, a process that is killed would try again at once.
+    if !tended.keep(attempt.store, attempt.name) && !tended.may_be_unstored {
         tended.state.problem = Some("the state of the name cannot be stored".to_owned());
         return AttemptEnd::Failed;
     }
@@ -406,10 +465,8 @@ fn note_fault(attempt: &Attempt<'_>, state: &mut NameState, fault: &AttemptFault
     if fault.ends_order(state.failures) {
         state.order = None;
     }
-    if fault.is_of_unknown_account()
-        && let Err(error) = attempt.store.forget_account()
-    {
-        tracing::error!(profile = attempt.profile, %error, "the account cannot be forgotten");
+    if fault.is_of_unknown_account() {
+        attempt.store.forget_account();
     }
 }
 
@@ -474,16 +531,6 @@ fn step_changes(step: NextStep) -> bool {
     }
 }
 
-/// Stores the state of a name; `false`: it cannot be stored.
-fn keep(attempt: &Attempt<'_>, state: &NameState) -> bool {
-    let kept = attempt.store.keep_state(attempt.name, state);
-    if let Err(error) = &kept {
-        let (profile, name) = (attempt.profile, attempt.name);
-        tracing::error!(profile, name, %error, "the state of a name cannot be stored");
-    }
-    kept.is_ok()
-}
-
 /// Serves the certificates that are stored now; `false`: some cannot be read.
 fn put_in_force(shared: &FrontState, profile: &str, live: &LiveProfile) -> bool {
     let Reissue { renewal, unread } = live.reissue();
@@ -521,13 +568,6 @@ fn note_followed(shared: &FrontState, label: &IssuedName) {
         figures.is_followed = true;
         figures.problem = None;
     });
-}
-
-/// The locks of all names of a profile.
-fn lock_files(config: &AcmeConfig) -> impl Iterator<Item = PathBuf> {
-    let store = Store::new(config);
-    let names = config.names.iter();
-    names.map(move |name| store.lock_file(name))
 }
 
 fn issued_name(profile: &str, name: &str) -> IssuedName {
@@ -603,7 +643,15 @@ impl TendedName {
             state,
             certificate,
             alarmed_at: None,
+            may_be_unstored: false,
         })
+    }
+
+    /// Stores the state of the name; `false`: it is in memory alone.
+    fn keep(&mut self, store: &Store, name: &str) -> bool {
+        let is_kept = store.keep_state(name, &self.state);
+        self.may_be_unstored |= is_kept;
+        is_kept
     }
 
     fn validity(&self) -> Option<Validity> {
@@ -646,6 +694,16 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// How often is looked whether the thread has ended.
 const END_LOOK: Duration = Duration::from_millis(10);
 
+/// The pause between two tries to store what the disk did not take.
+const STORING_PAUSE: Duration = Duration::from_secs(10);
+
+/// The pause between two lines in the log about that.
+const TOLD_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+/// How long a process runs before it makes an attempt that it cannot store, and could never store one before: it may be
+/// one of many that a supervisor starts again and again.
+const UNSTORED_WAIT: Duration = Duration::from_secs(60 * 60);
+
 /// The pause after a directory could not be used.
 const FAULT_PAUSE: Duration = Duration::from_secs(60);
 
@@ -658,7 +716,7 @@ mod tests {
 
     use super::*;
     use crate::listener::drain::Ending;
-    use crate::tls::acme::test_config;
+    use crate::tls::acme::{pem_pair, test_config};
 
     /// The authority accepts the connection and says nothing, for which the attempt would wait ten seconds.
     #[test]
@@ -667,7 +725,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut config = test_config(folder.path());
         config.directory = format!("https://{}/directory", silent.local_addr().unwrap());
-        let store = Store::new(&config);
+        let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
         let mut tended = TendedName::read(&store, "a.test").unwrap();
         let drain = Drain::default();
@@ -696,7 +754,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut config = test_config(folder.path());
         config.directory = "https://127.0.0.1:1/directory".to_owned();
-        let store = Store::new(&config);
+        let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
         let mut tended = TendedName::read(&store, "a.test").unwrap();
         // A file in place of the name's directory.
@@ -715,12 +773,12 @@ mod tests {
     fn the_end_of_a_certificate_is_told_each_day_and_then_each_hour() {
         const HOUR: u64 = 60 * 60;
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(&test_config(folder.path()));
+        let store = Store::new(&test_config(folder.path()), &Arc::default());
         store.open().unwrap();
         let mut tended = TendedName::read(&store, "a.test").unwrap();
         assert_eq!(tended.take_alarm(u64::MAX), None, "there is none");
-        let pair = Pair::self_signed(&["a.test"]);
-        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        let pair = pem_pair(&Pair::self_signed(&["a.test"]));
+        assert!(store.install("a.test", &pair));
         tended = TendedName::read(&store, "a.test").unwrap();
         let Validity { not_after, .. } = tended.validity().expect("what was installed");
         let mut told = Vec::new();
@@ -734,13 +792,13 @@ mod tests {
     #[test]
     fn a_name_whose_files_cannot_be_read_is_not_one_without_a_certificate() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(&test_config(folder.path()));
+        let store = Store::new(&test_config(folder.path()), &Arc::default());
         store.open().unwrap();
         let none = TendedName::read(&store, "a.test").unwrap();
         assert!(none.certificate.is_none() && none.state == NameState::default());
 
-        let pair = Pair::self_signed(&["a.test"]);
-        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        let pair = pem_pair(&Pair::self_signed(&["a.test"]));
+        assert!(store.install("a.test", &pair));
         let stored = TendedName::read(&store, "a.test").unwrap();
         let identity = stored.certificate.expect("what was installed");
         // A directory in place of a file: even root cannot read it.

@@ -245,7 +245,7 @@ mod tests {
             default: true,
         };
         let config = TlsConfig::new("www", vec![certificate]);
-        let built = profiles(&[config], &[], |_| None, None).unwrap();
+        let built = profiles(&[config], &[], |_| None, None, &Arc::default()).unwrap();
         write(Pair::self_signed(&["a.test", "of-another-size.test"]));
 
         let profile = &built["www"];

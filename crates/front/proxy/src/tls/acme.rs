@@ -2,6 +2,7 @@
 //! attempt to get one. The thread that makes the attempts is `running`'s.
 
 pub(crate) mod challenges;
+pub(crate) mod memory;
 pub(crate) mod online;
 pub(crate) mod order;
 pub(crate) mod schedule;
@@ -15,10 +16,11 @@ mod faulty_authority;
 mod preflight;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use catamaran_tls::{IssuedCertificates, Part};
+use memory::MemoryFiles;
 use store::{Store, StoredFault};
 
 use super::Fault;
@@ -37,8 +39,12 @@ pub(super) struct StoreContents {
 }
 
 /// Reads what is stored for the names of a profile.
-pub(super) fn issued(config: &AcmeConfig, now: SystemTime) -> StoreContents {
-    let store = Store::new(config);
+pub(super) fn issued(
+    config: &AcmeConfig,
+    memory: &Arc<MemoryFiles>,
+    now: SystemTime,
+) -> StoreContents {
+    let store = Store::new(config, memory);
     let mut contents = StoreContents::default();
     for name in &config.names {
         let fault = match store.identity(name, now) {
@@ -101,6 +107,8 @@ pub(crate) struct NameFigures {
     pub(crate) is_asked: bool,
     /// Whether what is stored of the name, or its lock, cannot be used now.
     pub(crate) is_unready: bool,
+    /// Whether the certificate or the state of the name is in memory alone.
+    pub(crate) is_unstored: bool,
 }
 
 /// Why a new certificate is not ordered for an administrator.
@@ -197,6 +205,15 @@ pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
     }
 }
 
+/// A certificate with its key, as the store has it.
+#[cfg(test)]
+pub(crate) fn pem_pair(pair: &catamaran_testkit::tls::Pair) -> memory::PemPair {
+    memory::PemPair {
+        chain: pair.chain.clone(),
+        key: pair.key.clone(),
+    }
+}
+
 /// The seconds between two requests of administrators for a name. Let's Encrypt allows five failures an hour, of which the
 /// schedule makes three.
 const REQUEST_PAUSE: u64 = 60 * 60;
@@ -244,15 +261,17 @@ mod tests {
     fn a_certificate_is_served_on_while_its_files_cannot_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let acme = test_config(folder.path());
-        let store = Store::new(&acme);
+        let memory = Arc::default();
+        let store = Store::new(&acme, &memory);
         store.open().unwrap();
-        let pair = Pair::self_signed(&["a.test"]);
-        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        let pair = pem_pair(&Pair::self_signed(&["a.test"]));
+        assert!(store.install("a.test", &pair));
         let config = TlsConfig {
             acme: Some(acme),
             ..TlsConfig::new("www", Vec::new())
         };
-        let built = || profiles(std::slice::from_ref(&config), &[], |_| None, None).unwrap();
+        let built =
+            || profiles(std::slice::from_ref(&config), &[], |_| None, None, &memory).unwrap();
         let served = built();
         let digests = |profiles: &Profiles| {
             let current = profiles["www"].current();

@@ -152,6 +152,14 @@ impl Site {
         );
     }
 
+    /// The digest of the first certificate that is served, and its file.
+    fn served(&self) -> [String; 2] {
+        let shown: Value =
+            serde_json::from_slice(&self.front.ask_admin("/tls").unwrap().body).unwrap();
+        let certificate = &shown["profiles"][0]["certificates"][0];
+        ["sha256", "file"].map(|key| certificate[key].as_str().unwrap_or_default().to_owned())
+    }
+
     /// What the admin listener tells of a name.
     fn told(&self, name: &str) -> Value {
         let shown: Value =
@@ -376,6 +384,106 @@ fn an_administrator_gets_a_new_certificate_once_an_hour() {
     let second = renew();
     let said = String::from_utf8_lossy(&second.stderr);
     assert!(said.contains("within the last hour"), "{said}");
+}
+
+/// A front whose `state_dir` is a disk of its own.
+fn site_on_a_small_disk() -> Site {
+    let state = tempfile::tempdir().unwrap();
+    let (application, url) = application();
+    let pebble = Pebble::start(&[]).unwrap();
+    let socket = format!("unix:{}", state.path().join("admin.sock").display());
+    let config = config(&pebble, state.path(), "\"a.test\"", &url);
+    let (tables, _) = config.rsplit_once("\"127.0.0.1:0\"").unwrap();
+    let config = format!("{tables}[\"127.0.0.1:0\", \"{socket}\"]\n");
+    let disk = state.path().join("acme");
+    fs::create_dir(&disk).unwrap();
+    Site {
+        front: Front::with_small_disk(&config, &disk, 128).unwrap(),
+        config,
+        pebble,
+        state,
+        _application: application,
+    }
+}
+
+#[test]
+fn on_a_full_disk_a_renewed_certificate_is_served_from_memory_and_stored_later() {
+    let mut site = site_on_a_small_disk();
+    site.wait_for("a.test");
+    let [before, file] = site.served();
+    let disk = site.front.seen(&site.state.path().join("acme"));
+    let filler = disk.join("filler");
+    let full = fs::write(&filler, vec![0; 1 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+
+    let admin = format!("unix:{}", site.state.path().join("admin.sock").display());
+    let mut renew = Command::new(binary().unwrap());
+    renew.args(["certificates", "--renew", "a.test", "--admin", &admin]);
+    assert!(renew.status().unwrap().success());
+    let renewed = Deadline::default().poll("another certificate", || {
+        let [sha256, file] = site.served();
+        (sha256 != before).then_some((sha256, file))
+    });
+    let (renewed, in_memory) = renewed.unwrap_or_else(|_| panic!("{}", site.front.log()));
+    assert_eq!(in_memory, "(memory)");
+    assert_eq!(site.told("a.test")["unstored"], true);
+    assert_eq!(site.front.metric("catamaran_acme_unstored").unwrap(), [1.0]);
+    let mut shown = Command::new(binary().unwrap());
+    let shown = shown.args(["certificates", "--admin", &admin]).output();
+    let said = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
+    assert!(said.contains("IN MEMORY ALONE"), "{said}");
+    // The older one on the disk does not take its place.
+    site.front.process().signal(Signal::Hangup).unwrap();
+    site.front.wait_for_log("reloaded; ").unwrap();
+    assert_eq!(site.served()[0], renewed);
+    assert_eq!(site.status("a.test"), "200");
+
+    fs::remove_file(&filler).unwrap();
+    site.front
+        .wait_for_log("what `state_dir` did not take is stored")
+        .unwrap();
+    let is_stored = || (site.told("a.test")["unstored"] == false).then_some(());
+    Deadline::default().poll("the disk", is_stored).unwrap();
+    assert_eq!(site.served()[0], renewed);
+    let stored = site.front.seen(Path::new(&file));
+    let next = stored.parent().unwrap().with_file_name("2");
+    assert!(next.join("key.pem").exists(), "{}", next.display());
+    assert_eq!(orders_and_certificates(&site.pebble), (2, 2));
+}
+
+#[test]
+fn a_directory_for_everybody_is_narrowed_and_a_foreign_one_refused() {
+    let site = site_with(&[], |pebble, state, url| {
+        let acme = state.join("acme");
+        fs::create_dir(&acme).unwrap();
+        fs::set_permissions(&acme, fs::Permissions::from_mode(0o777)).unwrap();
+        config(pebble, state, "\"a.test\"", url)
+    });
+    site.wait_for("a.test");
+    let line = site
+        .front
+        .wait_for_log("their rights were removed")
+        .unwrap();
+    assert!(line.contains("others could read"), "{line}");
+    let acme = site.state.path().join("acme");
+    let mode = fs::metadata(&acme).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+
+    let foreign = site.folder().join("a.test/state.json");
+    let next = site.restarted_after(|| {
+        // The name is due, and nothing may be ordered.
+        fs::remove_dir_all(foreign.with_file_name("1")).unwrap();
+        std::os::unix::fs::chown(&foreign, Some(1), None).unwrap();
+    });
+    next.front
+        .wait_for_log("no certificate can be ordered")
+        .unwrap();
+    let problem = next.told("a.test")["problem"].to_string();
+    assert!(
+        problem.contains("belongs to the user 1, not to 0"),
+        "{problem}"
+    );
+    assert_eq!(orders_and_certificates(&next.pebble), (1, 1));
 }
 
 #[test]

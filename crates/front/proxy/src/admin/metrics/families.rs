@@ -9,7 +9,7 @@ const AUTH: (&str, &str) = ("auth", "the name of the [auth.NAME]");
 const LIMIT: (&str, &str) = ("limit", "the name of the [limit.NAME]");
 
 /// Every family of this module, in the order of `docs/metrics.md`.
-pub(super) static OF_FRONT: [&Family; 62] = [
+pub(super) static OF_FRONT: [&Family; 63] = [
     &BUILD_INFO,
     &READY,
     &UPSTREAM_READY,
@@ -34,6 +34,7 @@ pub(super) static OF_FRONT: [&Family; 62] = [
     &ACME_ATTEMPTS,
     &ACME_FAILURES,
     &ACME_NEXT_ATTEMPT,
+    &ACME_UNSTORED,
     &REQUESTS,
     &RESPONSES,
     &RETRIES,
@@ -467,6 +468,13 @@ pub(super) static ACME_NEXT_ATTEMPT: Family = Family {
     kind: Kind::Gauge,
     help: "When the next attempt to get a certificate begins, in Unix time: its renewal, or the end of the \
            pause after a failure.",
+    labels: &[PROFILE, ISSUED_NAME],
+};
+
+pub(super) static ACME_UNSTORED: Family = Family {
+    name: "catamaran_acme_unstored",
+    kind: Kind::Gauge,
+    help: "1 if the certificate of a name, or its state, is in memory alone, because `state_dir` cannot be written.",
     labels: &[PROFILE, ISSUED_NAME],
 };
 

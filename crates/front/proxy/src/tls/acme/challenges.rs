@@ -2,11 +2,13 @@
 //! process of this machine is asked gives them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use catamaran_tls::{ChallengeCertificates, fingerprint};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 
 use super::disk;
+use super::memory::MemoryFiles;
 use crate::config::{AcmeChallenge, AcmeConfig};
 
 /// The certificates that answer challenges tls-alpn-01 for the names of a profile. Each is read when it is asked for, so
@@ -15,15 +17,17 @@ use crate::config::{AcmeChallenge, AcmeConfig};
 pub(crate) struct PendingCertificates {
     pending: PathBuf,
     names: Vec<String>,
+    memory: Arc<MemoryFiles>,
 }
 
 impl PendingCertificates {
     /// Those of a profile; `None`: it does not answer this challenge.
-    pub(crate) fn of(config: &AcmeConfig) -> Option<Self> {
+    pub(crate) fn of(config: &AcmeConfig, memory: &Arc<MemoryFiles>) -> Option<Self> {
         let answers = config.challenges.contains(&AcmeChallenge::TlsAlpn01);
         answers.then(|| Self {
             pending: config.pending(),
             names: config.names.clone(),
+            memory: Arc::clone(memory),
         })
     }
 }
@@ -32,8 +36,11 @@ impl ChallengeCertificates for PendingCertificates {
     fn pem_for(&self, name: &str) -> Option<Vec<u8>> {
         // No other name becomes a part of a path.
         let known = self.names.iter().find(|it| *it == name)?;
-        let text = disk::read_text(&certificate_file(&self.pending, known));
-        Some(text.ok()??.into_bytes())
+        let path = certificate_file(&self.pending, known);
+        match self.memory.file(&path) {
+            Some(bytes) => bytes,
+            None => Some(disk::read_text(&path).ok()??.into_bytes()),
+        }
     }
 }
 
@@ -65,21 +72,31 @@ mod tests {
     fn a_challenge_certificate_is_found_while_it_is_pending() {
         let folder = tempfile::tempdir().unwrap();
         let mut config = test_config(folder.path());
-        assert!(PendingCertificates::of(&config).is_none());
+        let memory = Arc::default();
+        assert!(PendingCertificates::of(&config, &memory).is_none());
         config.challenges.push(AcmeChallenge::TlsAlpn01);
-        let certificates = PendingCertificates::of(&config).expect("it answers this challenge");
-        let store = Store::new(&config);
+        let certificates =
+            PendingCertificates::of(&config, &memory).expect("it answers this challenge");
+        let store = Store::new(&config, &memory);
         store.open().unwrap();
         assert!(certificates.pem_for("a.test").is_none());
         let pem = certificate("a.test", &[7; 32]).unwrap();
         // Of a name that is not configured any more.
-        let other = store.answer_by_certificate("b.test", &pem).unwrap();
-        let pending = store.answer_by_certificate("a.test", &pem).unwrap();
+        let other = store.answer_by_certificate("b.test", &pem);
+        let pending = store.answer_by_certificate("a.test", &pem);
         assert_eq!(certificates.pem_for("a.test"), Some(pem.into_bytes()));
         for unknown in ["b.test", "../a.test", ""] {
             assert!(certificates.pem_for(unknown).is_none(), "{unknown}");
         }
         drop((pending, other));
+        assert!(certificates.pem_for("a.test").is_none());
+        // A disk that takes nothing: a file is where the folder would be.
+        let folder = folder.path().join("pending");
+        std::fs::remove_dir(&folder).unwrap();
+        std::fs::write(&folder, "in the way").unwrap();
+        let pending = store.answer_by_certificate("a.test", "kept");
+        assert_eq!(certificates.pem_for("a.test"), Some(b"kept".to_vec()));
+        drop(pending);
         assert!(certificates.pem_for("a.test").is_none());
     }
 }

@@ -12,10 +12,11 @@ pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     made.map_err(|error| at(path, &error))
 }
 
-/// Writes a file beside its place, and renames it when the disk has it.
+/// Writes a file beside its place, and renames it when the disk has it. Makes its folder if it is not there.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let write = || {
+        make_directory(folder)?;
         let mut file = tempfile::Builder::new()
             .permissions(Permissions::from_mode(0o600))
             .tempfile_in(folder)?;

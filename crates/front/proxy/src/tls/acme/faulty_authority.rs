@@ -17,7 +17,7 @@ use super::online::look_online;
 use super::order::{Attempt, AttemptFault};
 use super::schedule::NameState;
 use super::store::Store;
-use super::test_config;
+use super::{pem_pair, test_config};
 use crate::lock::lock;
 
 /// A request: its path, and what was signed.
@@ -98,7 +98,7 @@ impl FaultyAuthority {
         let mut config = test_config(folder);
         config.directory = format!("{}/directory", self.url);
         config.roots = Roots::from_pem(self.ca.as_bytes()).unwrap();
-        let store = Store::new(&config);
+        let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
         let mut state = NameState::default();
         state.begin(0, 0.0);
@@ -295,10 +295,10 @@ fn a_foreign_certificate_is_not_taken_and_the_old_one_stays() {
         });
         let mut config = test_config(folder.path());
         config.directory = format!("{}/directory", authority.url);
-        let own = Store::new(&config);
+        let own = Store::new(&config, &Arc::default());
         own.open().unwrap();
         let old = Pair::self_signed(&["a.test"]);
-        own.install("a.test", &old.chain, &old.key).unwrap();
+        assert!(own.install("a.test", &pem_pair(&old)));
         let served = || {
             let identity = own.identity("a.test", SystemTime::now()).unwrap();
             identity.expect("the old one").facts

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use super::challenges;
 use super::client::AuthorityClient;
 use super::dns_hook::PresentedRecord;
+use super::memory::PemPair;
 use super::preflight;
 use super::schedule::{NameState, RenewalWindow};
 use super::store::{self, PendingChallenge, Store, StoreLock};
@@ -93,8 +94,8 @@ impl<'a> Attempt<'a> {
         if order.state().status == OrderStatus::Pending {
             self.validate(&mut order, state).await?;
         }
-        let (chain, key) = self.finalize(&mut order).await?;
-        self.install(state, &chain, &key)
+        let issued = self.finalize(&mut order).await?;
+        self.install(state, &issued)
     }
 
     /// Asks the authority when it wants a certificate renewed; returns its window, and the seconds for which that
@@ -170,8 +171,7 @@ impl<'a> Attempt<'a> {
         let made = builder.create(&new, directory, external.as_ref()).await;
         let (account, credentials) = made.map_err(|error| self.fault(STEP, error))?;
         let json = serde_json::to_string(&credentials).map_err(|error| self.own(STEP, &error))?;
-        let kept = self.store.keep_account(&json);
-        kept.map_err(|error| self.own(STEP, &error))?;
+        self.store.keep_account(&json);
         self.say(STEP);
         Ok(account)
     }
@@ -221,8 +221,7 @@ impl<'a> Attempt<'a> {
             }
         }
         // The key of an order is of no other.
-        let forgotten = self.store.forget_next_key(self.name);
-        forgotten.map_err(|error| self.own(STEP, &error))?;
+        self.store.forget_next_key(self.name);
         let identifiers = [Identifier::Dns(self.name.to_owned())];
         let new = |replaces: Option<RenewalId>| {
             let mut order = NewOrder::new(&identifiers);
@@ -246,8 +245,7 @@ impl<'a> Attempt<'a> {
         };
         let order = ordered.map_err(|error| self.fault(STEP, error))?;
         state.order = Some(order.url().to_owned());
-        let kept = self.store.keep_state(self.name, state);
-        kept.map_err(|error| self.own(STEP, &error))?;
+        self.store.keep_state(self.name, state);
         self.say(STEP);
         Ok(order)
     }
@@ -315,8 +313,8 @@ impl<'a> Attempt<'a> {
         challenge: &ChallengeHandle<'_>,
     ) -> io::Result<PendingAnswer<'_>> {
         let answer = challenge.key_authorization();
-        let file = match by {
-            AcmeChallenge::Http01 => self.store.answer(&challenge.token, answer.as_str()),
+        let guard = match by {
+            AcmeChallenge::Http01 => self.store.answer(&challenge.token, answer.as_str())?,
             AcmeChallenge::TlsAlpn01 => {
                 let pem = challenges::certificate(self.name, answer.digest().as_ref());
                 let pem = pem.map_err(io::Error::other)?;
@@ -332,7 +330,7 @@ impl<'a> Attempt<'a> {
                 });
             }
         };
-        Ok(PendingAnswer::File { _guard: file? })
+        Ok(PendingAnswer::File { _guard: guard })
     }
 
     /// Why the authority refused the order: what it says of the challenge, else of the order.
@@ -355,8 +353,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Sends the request for the certificate, and waits for it. Returns the chain and its key.
-    async fn finalize(&self, order: &mut Order) -> Result<(String, String), AttemptFault> {
+    /// Sends the request for the certificate, and waits for it.
+    async fn finalize(&self, order: &mut Order) -> Result<PemPair, AttemptFault> {
         const STEP: &str = "finalize";
         let stored = self.store.next_key(self.name);
         let stored = stored.map_err(|error| self.own(STEP, &error))?;
@@ -366,8 +364,7 @@ impl<'a> Attempt<'a> {
         };
         let key = key.map_err(|error| self.own(STEP, &error))?;
         let pem = key.serialize_pem();
-        let kept = self.store.keep_next_key(self.name, &pem);
-        kept.map_err(|error| self.own(STEP, &error))?;
+        self.store.keep_next_key(self.name, &pem);
         if order.state().status == OrderStatus::Ready {
             let request = self.request(&key).map_err(|error| self.own(STEP, &error))?;
             let finalized = order.finalize_csr(&request).await;
@@ -375,10 +372,10 @@ impl<'a> Attempt<'a> {
         }
         self.say(STEP);
         let chain = order.poll_certificate(&POLL).await;
-        Ok((
-            chain.map_err(|error| self.fault("certificate", error))?,
-            pem,
-        ))
+        Ok(PemPair {
+            chain: chain.map_err(|error| self.fault("certificate", error))?,
+            key: pem,
+        })
     }
 
     /// The request for the certificate (CSR), as DER.
@@ -389,19 +386,17 @@ impl<'a> Attempt<'a> {
     }
 
     /// Puts the certificate in place, if it is for this name and key, and valid.
-    fn install(
-        &self,
-        state: &mut NameState,
-        chain: &str,
-        key: &str,
-    ) -> Result<Identity, AttemptFault> {
+    fn install(&self, state: &mut NameState, issued: &PemPair) -> Result<Identity, AttemptFault> {
         const STEP: &str = "install";
         let file = |name: &str, text: &str| PemFile {
             path: name.into(),
             bytes: text.into(),
             is_public: false,
         };
-        let (of_chain, of_key) = (file("chain.pem", chain), file("key.pem", key));
+        let (of_chain, of_key) = (
+            file("chain.pem", &issued.chain),
+            file("key.pem", &issued.key),
+        );
         let now = SystemTime::now();
         let unusable = |fault: &str| self.own(STEP, &fault);
         let checked = store::identity_for(self.name, &of_chain, &of_key, now)
@@ -412,9 +407,8 @@ impl<'a> Attempt<'a> {
                 if is_over { Err(ended()) } else { Ok(identity) }
             });
         let identity = checked.inspect_err(|_| state.order = None)?;
-        // What cannot be stored is fetched again by the next attempt, from the same order.
-        let installed = self.store.install(self.name, chain, key);
-        installed.map_err(|error| self.own(STEP, &error))?;
+        // If the disk does not take it, it is served from memory.
+        self.store.install(self.name, issued);
         state.order = None;
         self.say("issued");
         Ok(identity)
@@ -580,6 +574,8 @@ const ACCOUNT_LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::tls::acme::test_config;
 
@@ -589,13 +585,13 @@ mod tests {
         let mut config = test_config(folder.path());
         // Nobody listens there.
         config.directory = "https://127.0.0.1:1/directory".to_owned();
-        let store = Store::new(&config);
+        let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
         let lock = store.lock_account().unwrap();
         let attempt = Attempt::new(&config, &store, "www", "a.test");
         let made_by_another = async {
             tokio::task::yield_now().await;
-            store.keep_account("of the other one").unwrap();
+            store.keep_account("of the other one");
             drop(lock);
         };
         let (account, ()) = tokio::join!(attempt.account(), made_by_another);

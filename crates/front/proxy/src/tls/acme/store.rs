@@ -15,7 +15,7 @@
 //! `NAME` of a wildcard begins with `_.` in place of `*.`.
 //!
 //! Every file is written beside its place, synchronised and renamed, so that after a crash it is whole or the previous
-//! one. `CA` is the host of the directory's URL with a digest of all of it: neither an account nor an order nor a
+//! one. What the disk does not take is kept in memory. `CA` is the host of the directory's URL with a digest of all of it: neither an account nor an order nor a
 //! certificate of one directory is taken for one of another.
 
 use std::fmt::Write as _;
@@ -32,7 +32,8 @@ use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest as _, Sha256};
 
 use super::challenges;
-use super::disk::{at, make_directory, read_text, remove_if_there, sync_directory, write};
+use super::disk::{at, make_directory, read_text, remove_if_there};
+use super::memory::{MemoryFiles, PemPair};
 use super::schedule::NameState;
 use crate::config::AcmeConfig;
 
@@ -46,6 +47,8 @@ pub(crate) struct Store {
     authority: PathBuf,
     /// Whether pending answers stay when their guards are dropped.
     leaves_answers: Arc<AtomicBool>,
+    /// What the disk does not take.
+    memory: Arc<MemoryFiles>,
 }
 
 /// Why a stored certificate is not served.
@@ -67,12 +70,14 @@ pub(crate) struct StoreLock {
 }
 
 impl Store {
-    pub(crate) fn new(config: &AcmeConfig) -> Self {
+    /// `memory`: what the disk does not take, which all stores of a process share.
+    pub(crate) fn new(config: &AcmeConfig, memory: &Arc<MemoryFiles>) -> Self {
         Self {
             state_dir: config.state_dir.clone(),
             pending: config.pending(),
             authority: config.state_dir.join(folder_of(&config.directory)),
             leaves_answers: Arc::default(),
+            memory: Arc::clone(memory),
         }
     }
 
@@ -148,79 +153,80 @@ impl Store {
         Arc::clone(&self.leaves_answers)
     }
 
-    fn pending(&self, path: PathBuf) -> PendingChallenge {
+    /// Keeps an answer until the guard is dropped.
+    fn pending(&self, path: PathBuf, answer: &str) -> PendingChallenge {
+        self.memory.write(&path, answer.as_bytes());
         PendingChallenge {
             path,
             stays: self.leaves_answers(),
+            memory: Arc::clone(&self.memory),
+        }
+    }
+
+    /// The text of a small file; `None`: there is no such file.
+    fn read(&self, path: &Path) -> io::Result<Option<String>> {
+        match self.memory.file(path) {
+            Some(bytes) => Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
+            None => read_text(path),
         }
     }
 
     /// The account at the authority as it was stored; `None`: there is none yet.
     pub(crate) fn account(&self) -> io::Result<Option<String>> {
-        read_text(&self.authority.join("account.json"))
+        self.read(&self.account_file())
     }
 
     /// Forgets the account, because the authority does not know it any more.
-    pub(crate) fn forget_account(&self) -> io::Result<()> {
-        remove_if_there(&self.authority.join("account.json"))
+    pub(crate) fn forget_account(&self) {
+        self.memory.remove(&self.account_file());
     }
 
-    pub(crate) fn keep_account(&self, json: &str) -> io::Result<()> {
-        write(&self.authority.join("account.json"), json.as_bytes())
+    pub(crate) fn keep_account(&self, json: &str) {
+        self.memory.write(&self.account_file(), json.as_bytes());
+    }
+
+    fn account_file(&self) -> PathBuf {
+        self.authority.join("account.json")
     }
 
     /// What is stored of a name; the default if nothing is, or if it cannot be understood.
     pub(crate) fn state(&self, name: &str) -> io::Result<NameState> {
-        let text = read_text(&self.of_name(name).join("state.json"))?;
+        let text = self.read(&self.of_name(name).join("state.json"))?;
         let state = text.and_then(|text| serde_json::from_str(&text).ok());
         Ok(state.unwrap_or_default())
     }
 
-    pub(crate) fn keep_state(&self, name: &str, state: &NameState) -> io::Result<()> {
-        make_directory(&self.of_name(name))?;
-        let json = serde_json::to_vec(state)?;
-        write(&self.of_name(name).join("state.json"), &json)
+    /// Stores the state of a name. Returns whether the disk took it.
+    pub(crate) fn keep_state(&self, name: &str, state: &NameState) -> bool {
+        let json = serde_json::to_vec(state).expect("numbers and texts");
+        let folder = self.of_name(name);
+        self.memory.write(&folder.join("state.json"), &json)
     }
 
     /// The key of the order under way, as PEM; `None`: there is none.
     pub(crate) fn next_key(&self, name: &str) -> io::Result<Option<String>> {
-        read_text(&self.of_name(name).join(NEXT_KEY))
+        self.read(&self.of_name(name).join(NEXT_KEY))
     }
 
-    pub(crate) fn keep_next_key(&self, name: &str, pem: &str) -> io::Result<()> {
-        make_directory(&self.of_name(name))?;
-        write(&self.of_name(name).join(NEXT_KEY), pem.as_bytes())
+    pub(crate) fn keep_next_key(&self, name: &str, pem: &str) {
+        let path = self.of_name(name).join(NEXT_KEY);
+        self.memory.write(&path, pem.as_bytes());
     }
 
-    pub(crate) fn forget_next_key(&self, name: &str) -> io::Result<()> {
-        remove_if_there(&self.of_name(name).join(NEXT_KEY))
+    pub(crate) fn forget_next_key(&self, name: &str) {
+        self.memory.remove(&self.of_name(name).join(NEXT_KEY));
     }
 
     /// Puts a certificate with the key of its order in place of the current one. The previous certificate stays beside it,
-    /// and the key of the order until another order is made: after a crash the same certificate can be fetched again. What cannot be removed once the new one is in place is only logged.
-    pub(crate) fn install(&self, name: &str, chain: &str, key: &str) -> io::Result<()> {
-        let folder = self.of_name(name);
-        make_directory(&folder)?;
-        let numbers = numbers(&folder)?;
-        let number = numbers.last().map_or(1, |last| last + 1);
-        let place = folder.join(number.to_string());
-        make_directory(&place)?;
-        write(&place.join("chain.pem"), chain.as_bytes())?;
-        write(&place.join("key.pem"), key.as_bytes())?;
-        let link = folder.join(".current");
-        remove_if_there(&link)?;
-        std::os::unix::fs::symlink(number.to_string(), &link)?;
-        fs::rename(&link, folder.join("current"))?;
-        let cleaned = sync_directory(&folder).and_then(|()| {
-            for old in numbers.iter().filter(|old| *old + 1 < number) {
-                fs::remove_dir_all(folder.join(old.to_string()))?;
-            }
-            Ok(())
-        });
-        if let Err(error) = cleaned {
-            tracing::warn!(name, %error, "a certificate is in place, but what it replaced cannot be removed");
-        }
-        Ok(())
+    /// and the key of the order until another order is made: after a crash the same certificate can be fetched again.
+    /// Returns whether the disk took it.
+    pub(crate) fn install(&self, name: &str, pair: &PemPair) -> bool {
+        self.memory.install(&self.of_name(name), pair)
+    }
+
+    /// Whether anything of a name could not be stored: the end of the process would lose it.
+    pub(crate) fn is_unstored(&self, name: &str) -> bool {
+        self.memory.has_any_of(&self.of_name(name))
     }
 
     /// The certificate of a name that is served; `None`: there is none yet.
@@ -233,6 +239,11 @@ impl Store {
         now: SystemTime,
     ) -> Result<Option<Identity>, StoredFault> {
         let folder = self.of_name(name);
+        if let Some(pair) = self.memory.certificate(&folder) {
+            let [chain, key] = [&pair.chain, &pair.key].map(|text| in_memory(text));
+            let identity = identity_for(name, &chain, &key, now);
+            return identity.map(Some).map_err(StoredFault::Unusable);
+        }
         // The link is read once: another process may change it at any time.
         let number = match fs::read_link(folder.join("current")) {
             Ok(number) => number,
@@ -263,20 +274,12 @@ impl Store {
             let text = "the authority's token is not of base64url (RFC 8555, section 8.3)";
             return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
-        let path = self.pending.join(token);
-        write(&path, answer.as_bytes())?;
-        Ok(self.pending(path))
+        Ok(self.pending(self.pending.join(token), answer))
     }
 
     /// Lets the front answer a challenge tls-alpn-01 for a name until the guard is dropped.
-    pub(crate) fn answer_by_certificate(
-        &self,
-        name: &str,
-        pem: &str,
-    ) -> io::Result<PendingChallenge> {
-        let path = challenges::certificate_file(&self.pending, name);
-        write(&path, pem.as_bytes())?;
-        Ok(self.pending(path))
+    pub(crate) fn answer_by_certificate(&self, name: &str, pem: &str) -> PendingChallenge {
+        self.pending(challenges::certificate_file(&self.pending, name), pem)
     }
 
     fn of_name(&self, name: &str) -> PathBuf {
@@ -290,6 +293,7 @@ impl Store {
 pub(crate) struct PendingChallenge {
     path: PathBuf,
     stays: Arc<AtomicBool>,
+    memory: Arc<MemoryFiles>,
 }
 
 impl Drop for PendingChallenge {
@@ -297,8 +301,7 @@ impl Drop for PendingChallenge {
         if self.stays.load(Ordering::Relaxed) {
             return;
         }
-        // What stays is an answer to a question that nobody asks again.
-        fs::remove_file(&self.path).ok();
+        self.memory.remove(&self.path);
     }
 }
 
@@ -338,19 +341,13 @@ fn folder_of(directory: &str) -> String {
     folder
 }
 
-/// The numbers of a name's certificates, in order.
-fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
-    let mut numbers = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        numbers.extend(
-            entry?
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<u64>().ok()),
-        );
+/// A file that is in memory alone.
+fn in_memory(text: &str) -> PemFile {
+    PemFile {
+        path: PathBuf::from("(memory)"),
+        bytes: text.into(),
+        is_public: false,
     }
-    numbers.sort_unstable();
-    Ok(numbers)
 }
 
 /// Locks a file, which is made if it is not there; `None`: another process has it.
@@ -412,10 +409,11 @@ mod tests {
 
     use super::*;
     use crate::config::LETS_ENCRYPT;
-    use crate::tls::acme::test_config;
+    use crate::tls::acme::memory::numbers;
+    use crate::tls::acme::{pem_pair, test_config};
 
     fn store(state_dir: &Path) -> Store {
-        Store::new(&test_config(state_dir))
+        Store::new(&test_config(state_dir), &Arc::default())
     }
 
     fn mode(path: &Path) -> u32 {
@@ -448,21 +446,22 @@ mod tests {
     fn another_directory_on_the_same_host_has_neither_account_nor_order() {
         let folder = tempfile::tempdir().unwrap();
         let of_directory = |path: &str| {
-            Store::new(&AcmeConfig {
+            let config = AcmeConfig {
                 directory: format!("https://ca.test/acme/{path}/directory"),
                 ..test_config(folder.path())
-            })
+            };
+            Store::new(&config, &Arc::default())
         };
         let (one, two) = (of_directory("one"), of_directory("two"));
         for store in [&one, &two] {
             store.open().unwrap();
         }
-        one.keep_account("{}").unwrap();
+        one.keep_account("{}");
         let state = NameState {
             order: Some("https://ca.test/acme/one/order/1".to_owned()),
             ..NameState::default()
         };
-        one.keep_state("a.test", &state).unwrap();
+        assert!(one.keep_state("a.test", &state));
         assert_eq!(one.state("a.test").unwrap(), state);
         assert_eq!(two.account().unwrap(), None);
         assert_eq!(two.state("a.test").unwrap(), NameState::default());
@@ -479,9 +478,9 @@ mod tests {
         let place = store.of_name("a.test");
         for number in 1..=3 {
             let pair = Pair::self_signed(&["a.test"]);
-            store.keep_next_key("a.test", &pair.key).unwrap();
+            store.keep_next_key("a.test", &pair.key);
             assert_eq!(store.next_key("a.test").unwrap(), Some(pair.key.clone()));
-            store.install("a.test", &pair.chain, &pair.key).unwrap();
+            assert!(store.install("a.test", &pem_pair(&pair)));
             let served = store
                 .identity("a.test", now)
                 .unwrap()
@@ -499,7 +498,7 @@ mod tests {
         assert_eq!([mode(&state_dir), mode(&place)], [0o700; 2]);
 
         let other = Pair::self_signed(&["other.test"]);
-        store.install("a.test", &other.chain, &other.key).unwrap();
+        assert!(store.install("a.test", &pem_pair(&other)));
         let fault = store.identity("a.test", now).unwrap_err();
         assert!(matches!(fault, StoredFault::Unusable(_)));
         assert_eq!(
@@ -517,7 +516,7 @@ mod tests {
         let store = store(folder.path());
         store.open().unwrap();
         let pair = Pair::self_signed(&["a.test"]);
-        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        assert!(store.install("a.test", &pem_pair(&pair)));
         // A directory in place of the file: even root cannot read it.
         let key = store.of_name("a.test").join("current/key.pem");
         fs::remove_file(&key).unwrap();
@@ -537,7 +536,7 @@ mod tests {
         fs::write(place.join("1"), "").unwrap();
         make_directory(&place.join("2")).unwrap();
         let pair = Pair::self_signed(&["a.test"]);
-        store.install("a.test", &pair.chain, &pair.key).unwrap();
+        assert!(store.install("a.test", &pem_pair(&pair)));
         let served = store.identity("a.test", SystemTime::now()).unwrap();
         assert!(served.is_some());
     }
@@ -551,7 +550,7 @@ mod tests {
         assert_eq!(store.state("a.test").unwrap(), state);
         state.begin(7, 0.0);
         state.order = Some("https://ca.test/order/1".to_owned());
-        store.keep_state("a.test", &state).unwrap();
+        assert!(store.keep_state("a.test", &state));
         assert_eq!(store.state("a.test").unwrap(), state);
         fs::write(store.of_name("a.test").join("state.json"), "{").unwrap();
         assert_eq!(store.state("a.test").unwrap(), NameState::default());
@@ -563,7 +562,7 @@ mod tests {
         let state_dir = folder.path().join("acme");
         let store = store(&state_dir);
         store.open().unwrap();
-        store.keep_account("{}").unwrap();
+        store.keep_account("{}");
         let account = store.authority.join("account.json");
         for path in [&state_dir, &account] {
             fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
