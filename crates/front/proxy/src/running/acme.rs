@@ -19,10 +19,11 @@ use crate::config::AcmeChallenge;
 use crate::date::{show_moment, unix_seconds};
 use crate::listener::drain::Drain;
 use crate::tls::acme::IssuedName;
+use crate::tls::acme::dns_hook::take_out;
 use crate::tls::acme::memory::MemoryFiles;
 use crate::tls::acme::order::{Attempt, AttemptFault};
 use crate::tls::acme::schedule::{NameState, NextStep, Validity};
-use crate::tls::acme::store::{Store, StoreLock, StoredFault};
+use crate::tls::acme::store::{ChallengeRecord, Store, StoreLock, StoredFault, StoredRecord};
 use crate::tls::{LiveProfile, Profiles, Reissue};
 use crate::worker::FrontState;
 
@@ -137,6 +138,8 @@ struct TendedName {
     /// Whether an attempt may begin that cannot be stored: one could be before, or this process has run for so long
     /// that it is not one of many that each would make an attempt.
     may_be_unstored: bool,
+    /// The records that processes before this one have left in the DNS.
+    left_records: Vec<StoredRecord>,
 }
 
 impl Issuer {
@@ -376,6 +379,7 @@ impl Issuer {
         if step_changes(step) {
             tended.keep(&store, name);
         }
+        tended.take_out_records(&attempt);
         let label = issued_name(profile, name);
         note_state(shared, &label, tended);
         let is_unstored = store.is_unstored(name);
@@ -644,7 +648,29 @@ impl TendedName {
             certificate,
             alarmed_at: None,
             may_be_unstored: false,
+            left_records: store.records(name)?,
         })
+    }
+
+    /// Has records that were left in the DNS taken out once no order needs them.
+    fn take_out_records(&mut self, attempt: &Attempt<'_>) {
+        self.left_records
+            .retain(|left| !attempt.has_presented(&left.record));
+        if self.left_records.is_empty() || self.state.order.is_some() {
+            return;
+        }
+        for StoredRecord { record, .. } in &self.left_records {
+            let ChallengeRecord { name, value } = record;
+            tracing::warn!(
+                name,
+                value,
+                "a record of a challenge was left in the DNS; it is taken out"
+            );
+        }
+        take_out(
+            &attempt.config.dns_hook,
+            std::mem::take(&mut self.left_records),
+        );
     }
 
     /// Stores the state of the name; `false`: it is in memory alone.

@@ -2,6 +2,7 @@
 //! attempt to get one. The thread that makes the attempts is `running`'s.
 
 pub(crate) mod challenges;
+pub(crate) mod dns_hook;
 pub(crate) mod memory;
 pub(crate) mod online;
 pub(crate) mod order;
@@ -10,7 +11,6 @@ pub(crate) mod store;
 
 mod client;
 mod disk;
-mod dns_hook;
 #[cfg(test)]
 mod faulty_authority;
 mod preflight;

@@ -547,6 +547,59 @@ fn a_wildcard_gets_its_certificate_by_the_hook() {
     assert_eq!(present[2..], cleanup[2..]);
 }
 
+/// The values of records that a hook has got with a verb, in order.
+fn values(said: &str, verb: &str) -> Vec<String> {
+    let calls = said.lines().filter_map(|line| line.split_once(verb));
+    let values = calls.filter_map(|(_, words)| words.rsplit(' ').next());
+    let mut values: Vec<String> = values.map(str::to_owned).collect();
+    values.sort();
+    values.dedup();
+    values
+}
+
+#[test]
+fn a_record_that_a_killed_process_left_is_taken_out_by_the_next() {
+    for knows_its_order in [true, false] {
+        let site = site_with(&[], |pebble, state, url| {
+            let hook = dns_hook(pebble, state);
+            let keys = format!("dns_hook = [\"{}\", \"own\"]\nterms_agreed", hook.display());
+            config(pebble, state, "\"*.w.test\"", url).replace("terms_agreed", &keys)
+        });
+        let said_file = site.state.path().join("said");
+        let said = || fs::read_to_string(&said_file).unwrap_or_default();
+        let presented = || values(&said(), " present ").pop();
+        let first = Deadline::default().poll("the hook", presented).unwrap();
+        let state_file = site.folder().join("_.w.test/state.json");
+        let next = site.restarted_after(|| {
+            let text = fs::read(&state_file).unwrap();
+            let mut state: Value = serde_json::from_slice(&text).unwrap();
+            state["next_attempt"] = 0.into();
+            if !knows_its_order {
+                state["order"] = Value::Null;
+            }
+            fs::write(&state_file, state.to_string()).unwrap();
+        });
+        next.wait_for("x.w.test");
+        let are_taken_out = || {
+            let said = said();
+            (values(&said, " cleanup ") == values(&said, " present ")).then_some(said)
+        };
+        let said = Deadline::default().poll("the cleanup", are_taken_out);
+        let said = said.unwrap_or_else(|_| panic!("{}", next.front.log()));
+        assert!(values(&said, " cleanup ").contains(&first), "{said}");
+        let folder = state_file.parent().unwrap();
+        let is_stored = || {
+            let mut entries = fs::read_dir(folder).unwrap();
+            let has_record = entries.any(|entry| {
+                let name = entry.unwrap().file_name();
+                name.to_string_lossy().starts_with("record-")
+            });
+            (!has_record).then_some(())
+        };
+        Deadline::default().poll("the end", is_stored).unwrap();
+    }
+}
+
 /// Has the next attempt begin at once, which would wait for a minute after the one that was killed.
 fn forget_pause(state_file: &Path) {
     let text = fs::read(state_file).unwrap();

@@ -12,12 +12,14 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::time::{Instant, sleep};
 
+use super::store::{ChallengeRecord, StoredRecord};
+
 /// A record in the DNS, which is taken out when this is dropped, unless answers are left to the process that orders next.
 #[derive(Debug)]
 pub(super) struct PresentedRecord<'a> {
     hook: &'a [String],
-    name: String,
-    value: String,
+    /// `None`: it is being taken out.
+    stored: Option<StoredRecord>,
     stays: Arc<AtomicBool>,
 }
 
@@ -29,21 +31,19 @@ impl<'a> PresentedRecord<'a> {
     /// The program cannot be run, says no, or has not ended within [`HOOK_MAX`].
     pub(super) async fn present(
         hook: &'a [String],
-        name: String,
-        value: String,
+        stored: StoredRecord,
         stays: Arc<AtomicBool>,
     ) -> io::Result<PresentedRecord<'a>> {
+        let mut run = HookRun::start(hook, "present", &stored.record, HOOK_MAX)?;
         // Whatever comes of it, what it has begun is taken back.
-        let record = Self {
+        let presented = Self {
             hook,
-            name,
-            value,
+            stored: Some(stored),
             stays,
         };
-        let mut run = HookRun::start(hook, ["present", &record.name, &record.value], HOOK_MAX)?;
         loop {
             if run.has_ended()? {
-                return Ok(record);
+                return Ok(presented);
             }
             sleep(LOOK).await;
         }
@@ -51,29 +51,37 @@ impl<'a> PresentedRecord<'a> {
 }
 
 impl Drop for PresentedRecord<'_> {
-    /// Takes the record out on a thread for that alone: neither a drain nor another name waits for the program.
     fn drop(&mut self) {
-        if self.stays.load(Ordering::Relaxed) {
-            return;
-        }
-        let (hook, name) = (self.hook.to_vec(), self.name.clone());
-        let value = self.value.clone();
-        let clean = move || {
-            if let Err(error) = clean_up(&hook, &name, &value) {
-                tracing::error!(record = name, %error, "a record of a challenge stays in the DNS");
-            }
-        };
-        let started = thread::Builder::new()
-            .name("dns-hook".to_owned())
-            .spawn(clean);
-        if let Err(error) = started {
-            tracing::error!(record = self.name, %error, "a record of a challenge stays in the DNS");
+        if !self.stays.load(Ordering::Relaxed) {
+            take_out(self.hook, self.stored.take().into_iter().collect());
         }
     }
 }
 
-fn clean_up(hook: &[String], name: &str, value: &str) -> io::Result<()> {
-    let mut run = HookRun::start(hook, ["cleanup", name, value], HOOK_MAX)?;
+/// Has the program take records out of the DNS, one after the other, on a thread for that alone: neither a drain nor
+/// another name waits for it. A record that stays is stored for the next start.
+pub(crate) fn take_out(hook: &[String], records: Vec<StoredRecord>) {
+    let hook = hook.to_vec();
+    let clean = move || {
+        for stored in records {
+            match clean_up(&hook, &stored.record) {
+                Ok(()) => stored.forget(),
+                Err(error) => say_it_stays(&error),
+            }
+        }
+    };
+    let builder = thread::Builder::new().name("dns-hook".to_owned());
+    if let Err(error) = builder.spawn(clean) {
+        say_it_stays(&error);
+    }
+}
+
+fn say_it_stays(error: &io::Error) {
+    tracing::error!(%error, "a record of a challenge stays in the DNS until the next start");
+}
+
+fn clean_up(hook: &[String], record: &ChallengeRecord) -> io::Result<()> {
+    let mut run = HookRun::start(hook, "cleanup", record, HOOK_MAX)?;
     while !run.has_ended()? {
         thread::park_timeout(LOOK);
     }
@@ -95,7 +103,12 @@ struct HookRun {
 
 impl HookRun {
     /// Starts the program without a shell and without an environment.
-    fn start(hook: &[String], arguments: [&str; 3], limit: Duration) -> io::Result<Self> {
+    fn start(
+        hook: &[String],
+        verb: &str,
+        record: &ChallengeRecord,
+        limit: Duration,
+    ) -> io::Result<Self> {
         let Some((program, first)) = hook.split_first() else {
             return Err(io::Error::other("no `dns_hook` is configured"));
         };
@@ -103,7 +116,7 @@ impl HookRun {
         fcntl_setfl(&output, OFlags::NONBLOCK)?;
         let child = Command::new(program)
             .args(first)
-            .args(arguments)
+            .args([verb, &record.name, &record.value])
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::null())
@@ -235,6 +248,8 @@ mod tests {
     use catamaran_testkit::Deadline;
 
     use super::*;
+    use crate::tls::acme::store::Store;
+    use crate::tls::acme::test_config;
 
     /// A hook of these lines of a shell, with a first argument. The shell reads the file: a file that was just written may
     /// be open for writing in a child of another test, and cannot be run then.
@@ -252,10 +267,59 @@ mod tests {
 
     /// Presents a record, and drops it when answers are left or not.
     async fn present_value(hook: &[String], value: &str, stays: bool) -> io::Result<()> {
-        let name = "_acme-challenge.a.test".to_owned();
+        let folder = tempfile::tempdir().unwrap();
+        present_in(&store(folder.path()), hook, value, stays).await
+    }
+
+    async fn present_in(
+        store: &Store,
+        hook: &[String],
+        value: &str,
+        stays: bool,
+    ) -> io::Result<()> {
+        let stored = store.keep_record("a.test", record(value));
         let stays = Arc::new(AtomicBool::new(stays));
-        let record = PresentedRecord::present(hook, name, value.to_owned(), stays);
-        record.await.map(drop)
+        let presented = PresentedRecord::present(hook, stored, stays);
+        presented.await.map(drop)
+    }
+
+    fn store(folder: &Path) -> Store {
+        Store::new(&test_config(folder), &Arc::default())
+    }
+
+    fn record(value: &str) -> ChallengeRecord {
+        ChallengeRecord {
+            name: "_acme-challenge.a.test".to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_is_stored_until_it_is_taken_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        store.open().unwrap();
+        drop(store.lock("a.test").unwrap());
+        let values = || {
+            let records = store.records("a.test").unwrap();
+            let mut values: Vec<_> = records.into_iter().map(|it| it.record.value).collect();
+            values.sort();
+            values
+        };
+        let good = hook(folder.path(), "exit 0");
+        let away = vec!["/nonexistent/hook".to_owned()];
+        for (value, stays) in [("left", true), ("taken", false)] {
+            present_in(&store, &good, value, stays).await.unwrap();
+        }
+        let is_one = || (values() == ["left"]).then_some(());
+        Deadline::default().poll("the cleanup", is_one).unwrap();
+        // What cannot be taken out is there for the next start.
+        take_out(&away, store.records("a.test").unwrap());
+        assert!(present_in(&store, &away, "other", false).await.is_err());
+        assert_eq!(values(), ["left", "other"]);
+        take_out(&good, store.records("a.test").unwrap());
+        let are_none = || values().is_empty().then_some(());
+        Deadline::default().poll("the cleanup", are_none).unwrap();
     }
 
     #[tokio::test]
@@ -329,7 +393,7 @@ mod tests {
             let hook = hook(folder.path(), &lines);
             let mut options = fs::OpenOptions::new();
             let mut pipe = options.read(true).write(true).open(&fifo).unwrap();
-            let run = HookRun::start(&hook, ["present", "n", "v"], limit).unwrap();
+            let run = HookRun::start(&hook, "present", &record("v"), limit).unwrap();
             let mut up = [0; 3];
             pipe.read_exact(&mut up).unwrap();
             Self { folder, pipe, run }
@@ -371,7 +435,7 @@ mod tests {
     fn a_program_that_prints_without_end_is_ended_by_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let hook = hook(folder.path(), "yes no end");
-        let mut run = HookRun::start(&hook, ["present", "n", "v"], HOOK_MAX).unwrap();
+        let mut run = HookRun::start(&hook, "present", &record("v"), HOOK_MAX).unwrap();
         let is_full = || {
             assert!(!run.has_ended().unwrap(), "it prints without end");
             (run.said.len() == SAID_MAX).then_some(())

@@ -3,6 +3,7 @@
 //! What a later attempt needs is stored before the authority is asked for the next step: the order's URL, then the
 //! key. An attempt of a process that was killed goes on with both.
 
+use std::cell::RefCell;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +22,7 @@ use super::dns_hook::PresentedRecord;
 use super::memory::PemPair;
 use super::preflight;
 use super::schedule::{NameState, RenewalWindow};
-use super::store::{self, PendingChallenge, Store, StoreLock};
+use super::store::{self, ChallengeRecord, PendingChallenge, Store, StoreLock};
 use crate::config::{AcmeChallenge, AcmeConfig, IssuedKeyType};
 
 /// An attempt for one name.
@@ -33,6 +34,8 @@ pub(crate) struct Attempt<'a> {
     /// The DNS name.
     pub(crate) name: &'a str,
     client: AuthorityClient,
+    /// The records that it has put into the DNS, or tried to.
+    presented: RefCell<Vec<ChallengeRecord>>,
 }
 
 /// An answer to a challenge, which is taken back when this is dropped.
@@ -70,7 +73,13 @@ impl<'a> Attempt<'a> {
             profile,
             name,
             client,
+            presented: RefCell::default(),
         }
+    }
+
+    /// Whether the attempt has put a record into the DNS, which it takes out itself.
+    pub(crate) fn has_presented(&self, record: &ChallengeRecord) -> bool {
+        self.presented.borrow().contains(record)
     }
 
     /// Gets a certificate, installs and returns it. `replaces` identifies the one that it renews (RFC 9773, section 4.1).
@@ -322,11 +331,15 @@ impl<'a> Attempt<'a> {
             }
             AcmeChallenge::Dns01 => {
                 let domain = self.name.strip_prefix("*.").unwrap_or(self.name);
-                let (hook, record) = (&self.config.dns_hook, format!("_acme-challenge.{domain}"));
-                let stays = self.store.leaves_answers();
-                let record = PresentedRecord::present(hook, record, answer.dns_value(), stays);
+                let record = ChallengeRecord {
+                    name: format!("_acme-challenge.{domain}"),
+                    value: answer.dns_value(),
+                };
+                self.presented.borrow_mut().push(record.clone());
+                let stored = self.store.keep_record(self.name, record);
+                let (hook, stays) = (&self.config.dns_hook, self.store.leaves_answers());
                 return Ok(PendingAnswer::Record {
-                    _guard: record.await?,
+                    _guard: PresentedRecord::present(hook, stored, stays).await?,
                 });
             }
         };

@@ -8,6 +8,7 @@
 //! CA/NAME/lock                    held by the process that orders for the name
 //! CA/NAME/state.json              what is stored of a name
 //! CA/NAME/next.pem                the key of the order under way
+//! CA/NAME/record-DIGEST.json      a record in the DNS, until it is taken out
 //! CA/NAME/N/{chain,key}.pem       certificates, the last two
 //! CA/NAME/current                 the number of the one that is served, as a symbolic link
 //! ```
@@ -29,6 +30,7 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_tls::{Identity, PemFile};
 use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::challenges;
@@ -60,6 +62,22 @@ pub(crate) enum StoredFault {
     /// Its files were read, and are of no use.
     #[error("{0}")]
     Unusable(String),
+}
+
+/// A TXT record that answers a challenge dns-01.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChallengeRecord {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+/// A record that was put into the DNS, or is about to be. It is stored until it is forgotten, so that the next process
+/// takes it out if this one is killed.
+#[derive(Debug)]
+pub(crate) struct StoredRecord {
+    pub(crate) record: ChallengeRecord,
+    path: PathBuf,
+    memory: Arc<MemoryFiles>,
 }
 
 /// The right to order for a name, or to make the account, which one process has at a time. Its end, even by SIGKILL,
@@ -224,6 +242,57 @@ impl Store {
         self.memory.install(&self.of_name(name), pair)
     }
 
+    /// Stores a record of a name before it is put into the DNS.
+    pub(crate) fn keep_record(&self, name: &str, record: ChallengeRecord) -> StoredRecord {
+        let json = serde_json::to_vec(&record).expect("texts");
+        let digest = hexadecimal(&Sha256::digest(&record.value)[..8]);
+        let file = format!("{RECORD_PREFIX}{digest}.json");
+        let stored = self.stored_record(record, self.of_name(name).join(file));
+        self.memory.write(&stored.path, &json);
+        stored
+    }
+
+    /// The records of a name that were not taken out of the DNS.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn records(&self, name: &str) -> io::Result<Vec<StoredRecord>> {
+        let mut records = Vec::new();
+        let entries = match fs::read_dir(self.of_name(name)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(records),
+            Err(error) => return Err(at(&self.of_name(name), &error)),
+        };
+        for entry in entries {
+            let entry = entry?;
+            if !entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(RECORD_PREFIX.as_bytes())
+            {
+                continue;
+            }
+            let path = entry.path();
+            let text = self.read(&path)?.unwrap_or_default();
+            match serde_json::from_str(&text) {
+                Ok(record) => records.push(self.stored_record(record, path)),
+                // A crash of the machine may leave that.
+                Err(error) => {
+                    tracing::error!(path = %path.display(), %error, "what is stored of a record in the DNS cannot be understood");
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    fn stored_record(&self, record: ChallengeRecord, path: PathBuf) -> StoredRecord {
+        StoredRecord {
+            record,
+            path,
+            memory: Arc::clone(&self.memory),
+        }
+    }
+
     /// Whether anything of a name could not be stored: the end of the process would lose it.
     pub(crate) fn is_unstored(&self, name: &str) -> bool {
         self.memory.has_any_of(&self.of_name(name))
@@ -296,6 +365,13 @@ pub(crate) struct PendingChallenge {
     memory: Arc<MemoryFiles>,
 }
 
+impl StoredRecord {
+    /// Notes that the record is not in the DNS any more.
+    pub(crate) fn forget(&self) {
+        self.memory.remove(&self.path);
+    }
+}
+
 impl Drop for PendingChallenge {
     fn drop(&mut self) {
         if self.stays.load(Ordering::Relaxed) {
@@ -333,12 +409,17 @@ fn folder_of(directory: &str) -> String {
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     let safe = host.chars().map(|c| if is_safe(c) { c } else { '_' });
-    let mut folder: String = safe.take(HOST_CHARS_MAX).collect();
-    folder.push('-');
-    for byte in &Sha256::digest(directory)[..8] {
-        write!(folder, "{byte:02x}").expect("a string takes all");
+    let safe: String = safe.take(HOST_CHARS_MAX).collect();
+    let digest = hexadecimal(&Sha256::digest(directory)[..8]);
+    format!("{safe}-{digest}")
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a string takes all");
     }
-    folder
+    text
 }
 
 /// A file that is in memory alone.
@@ -402,6 +483,9 @@ const ANSWER_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The file with the key of the order under way, in the folder of its name.
 const NEXT_KEY: &str = "next.pem";
+
+/// How the names of files with records in the DNS begin.
+const RECORD_PREFIX: &str = "record-";
 
 #[cfg(test)]
 mod tests {
