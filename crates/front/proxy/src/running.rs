@@ -491,6 +491,7 @@ mod tests {
 
     use super::*;
     use crate::config::{ListenerConfig, TlsConfig, UpstreamConfig};
+    use crate::tls::acme::owner::Rivals;
     use crate::tls::acme::store::Store;
     use crate::tls::acme::test_config;
 
@@ -537,7 +538,13 @@ mod tests {
         let connection = silent.accept().unwrap();
         running.drain();
         running.join();
-        assert!(store.lock("a.test").unwrap().is_some(), "another may order");
+        assert!(
+            store
+                .lock("a.test", &mut Rivals::default())
+                .unwrap()
+                .is_some(),
+            "another may order"
+        );
         assert_eq!(store.state("a.test").unwrap().interruptions, 1);
         drop(connection);
     }

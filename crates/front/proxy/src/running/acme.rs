@@ -3,9 +3,9 @@
 //! It is one thread for all names, so that the front never makes two attempts at a time, and it has an event loop of
 //! its own: no worker waits for an authority. A certificate that was issued is put in force as a changed file is.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use std::{io, thread};
 
 use catamaran_tls::{Identity, RenewalId};
 use tokio::runtime::{self, Runtime};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::config::AcmeChallenge;
 use crate::date::{show_moment, unix_seconds};
@@ -22,6 +22,7 @@ use crate::tls::acme::IssuedName;
 use crate::tls::acme::dns_hook::take_out;
 use crate::tls::acme::memory::MemoryFiles;
 use crate::tls::acme::order::{Attempt, AttemptFault};
+use crate::tls::acme::owner::Rivals;
 use crate::tls::acme::schedule::{NameState, NextStep, Validity};
 use crate::tls::acme::store::{ChallengeRecord, Store, StoreLock, StoredFault, StoredRecord};
 use crate::tls::{LiveProfile, Profiles, Reissue};
@@ -44,7 +45,8 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<IssuerThread> {
     let run = move || {
         let mut issuer = Issuer {
             runtime,
-            locks: HashMap::new(),
+            locks: HeldLocks::default(),
+            rivals: Rivals::default(),
             tended: BTreeMap::new(),
             began: Instant::now(),
             next_storing: Instant::now(),
@@ -103,8 +105,9 @@ impl IssuerThread {
 /// What the thread knows.
 struct Issuer {
     runtime: Runtime,
-    /// The locks of names that this process has, by their files.
-    locks: HashMap<PathBuf, StoreLock>,
+    locks: HeldLocks,
+    /// What is known of processes on other machines.
+    rivals: Rivals,
     /// The profiles that get certificates, by name.
     tended: BTreeMap<String, TendedProfile>,
     began: Instant,
@@ -112,6 +115,14 @@ struct Issuer {
     next_storing: Instant,
     /// When the log last told that something cannot be stored; `None`: all is stored.
     unstored_told: Option<Instant>,
+}
+
+/// The locks of names that this process has.
+#[derive(Default)]
+struct HeldLocks {
+    by_file: HashMap<PathBuf, StoreLock>,
+    /// Whether one was lost that this thread does not know of yet.
+    has_lost: bool,
 }
 
 /// A profile, and what is stored of its names.
@@ -148,11 +159,16 @@ impl Issuer {
         let profiles = shared.profiles.load_full();
         self.forget(shared, &profiles);
         self.store_again(&shared.issued_memory);
+        self.locks.renew();
+        let has_lost = std::mem::take(&mut self.locks.has_lost);
         for (profile, live) in profiles.iter() {
             let Some(config) = &live.config.acme else {
                 continue;
             };
             let store = Store::new(config, &shared.issued_memory);
+            if has_lost {
+                self.give_up_lost(profile, &store);
+            }
             self.take_locks(shared, profile, live, &store);
             self.read_missing(shared, profile, live, &store);
             for name in &config.names {
@@ -177,16 +193,41 @@ impl Issuer {
         let lock_files: HashSet<PathBuf> = stores
             .flat_map(|(config, store)| config.names.iter().map(move |name| store.lock_file(name)))
             .collect();
-        self.locks.retain(|file, _| {
+        self.locks.by_file.retain(|file, _| {
             let is_configured = lock_files.contains(file);
             if let (false, Some(folder)) = (is_configured, file.parent()) {
                 shared.issued_memory.forget(folder);
             }
             is_configured
         });
+        let folders = lock_files.iter().filter_map(|file| file.parent());
+        let folders: HashSet<&Path> = folders.collect();
+        self.rivals
+            .retain(|file| file.parent().is_some_and(|folder| folders.contains(folder)));
         let names =
             |it: &IssuedName| acme(&it.profile).is_some_and(|acme| acme.names.contains(&it.name));
         shared.issuance.retain(names);
+    }
+
+    /// Forgets the names of a profile that another machine has taken over, since this process stood still for long.
+    fn give_up_lost(&mut self, profile: &str, store: &Store) {
+        let Some(tended) = self.tended.get_mut(profile) else {
+            return;
+        };
+        let locks = &self.locks;
+        tended.names.retain(|name, _| {
+            let is_held = locks.has(&store.lock_file(name));
+            if !is_held {
+                store.forget_unstored(name);
+                tracing::warn!(
+                    profile,
+                    name,
+                    "a process on another machine has taken over to order"
+                );
+            }
+            is_held
+        });
+        tended.next_locks = Some(Instant::now());
     }
 
     /// Tries again to store what the disk did not take.
@@ -234,24 +275,29 @@ impl Issuer {
             return;
         }
         let opened = tended.open(profile, store);
-        let (mut followed, mut fault) = (Vec::new(), None);
+        let (mut followed, mut hosts) = (Vec::new(), BTreeSet::new());
+        let mut fault = None;
         for name in &config.names {
             let file = store.lock_file(name);
-            if self.locks.contains_key(&file) {
+            if self.locks.has(&file) {
                 continue;
             }
             let lock = match &opened {
-                Ok(()) => store.lock(name).map_err(|error| error.to_string()),
+                Ok(()) => store
+                    .lock(name, &mut self.rivals)
+                    .map_err(|error| error.to_string()),
                 Err(problem) => Err(problem.clone()),
             };
             match lock {
                 Ok(Some(lock)) => {
-                    self.locks.insert(file, lock);
+                    self.locks.by_file.insert(file, lock);
                     tended.next_read = Some(Instant::now());
                 }
                 Ok(None) => {
                     note_followed(shared, &issued_name(profile, name));
                     followed.push(name.clone());
+                    let host = self.rivals.host(&store.owner_file(name));
+                    hosts.insert(host.unwrap_or("this one").to_owned());
                 }
                 Err(problem) => {
                     let text = format!("`state_dir` cannot be used: {problem}");
@@ -267,7 +313,7 @@ impl Issuer {
             LOCK_PAUSE
         };
         tended.next_locks = (!has_all).then(|| Instant::now() + pause);
-        tended.follow(profile, followed);
+        tended.follow(profile, followed, &hosts);
         if let Some(problem) = fault {
             tracing::error!(
                 profile,
@@ -297,7 +343,7 @@ impl Issuer {
         }
         let mut is_complete = true;
         for name in live.config.acme.iter().flat_map(|acme| &acme.names) {
-            let is_held = self.locks.contains_key(&store.lock_file(name));
+            let is_held = self.locks.has(&store.lock_file(name));
             if !is_held || tended.names.contains_key(name) {
                 continue;
             }
@@ -358,7 +404,7 @@ impl Issuer {
         match step {
             NextStep::Order => {
                 tended.may_be_unstored |= may_be_unstored;
-                let ordered = order(&attempt, tended, &shared.drain);
+                let ordered = order(&attempt, tended, &shared.drain, &mut self.locks);
                 let end = self.runtime.block_on(ordered);
                 let label = issued_name(profile, name);
                 shared.issuance.note(&label, |figures| match end {
@@ -376,7 +422,8 @@ impl Issuer {
             }
             NextStep::Wait(_) => {}
         }
-        if step_changes(step) {
+        // What is stored of a name is another's once its lock is lost.
+        if step_changes(step) && self.locks.has(&store.lock_file(name)) {
             tended.keep(&store, name);
         }
         tended.take_out_records(&attempt);
@@ -399,12 +446,17 @@ enum AttemptEnd {
     /// With a certificate, which is stored.
     Issued,
     Failed,
-    /// The front drains: the process that orders next goes on with the order.
+    /// The front drains, or another machine has taken over: the process that orders next goes on with the order.
     Interrupted,
 }
 
-/// Makes one attempt, which ends when the front drains.
-async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) -> AttemptEnd {
+/// Makes one attempt, which ends when the front drains, or when its lock among `locks` is lost.
+async fn order(
+    attempt: &Attempt<'_>,
+    tended: &mut TendedName,
+    drain: &Drain,
+    locks: &mut HeldLocks,
+) -> AttemptEnd {
     let now = unix_seconds(SystemTime::now());
     tended.state.begin(now, fastrand::f64());
     // If this cannot be stored, a process that is killed would try again at once.
@@ -414,13 +466,16 @@ async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) ->
     }
     let number = tended.state.failures;
     let replaces = tended.certificate.as_ref().and_then(Identity::renewal_id);
-    let drained = async {
-        drain.begun().await;
+    let left = async {
+        tokio::select! {
+            _ = drain.begun() => {}
+            () = lost(attempt, locks) => {}
+        }
         attempt.store.leave_answers();
     };
     let result = tokio::select! {
         biased;
-        () = drained => None,
+        () = left => None,
         result = run(attempt, &mut tended.state, replaces) => Some(result),
     };
     let now = unix_seconds(SystemTime::now());
@@ -439,6 +494,15 @@ async fn order(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) ->
             say_fault(attempt, &tended.state, &fault, number);
             AttemptEnd::Failed
         }
+    }
+}
+
+/// Renews all locks until that of the attempt is lost.
+async fn lost(attempt: &Attempt<'_>, locks: &mut HeldLocks) {
+    let own = attempt.store.lock_file(attempt.name);
+    while locks.has(&own) {
+        sleep(RENEWAL_LOOK).await;
+        locks.renew();
     }
 }
 
@@ -588,6 +652,19 @@ fn validity(certificate: &Identity) -> Validity {
     }
 }
 
+impl HeldLocks {
+    fn has(&self, file: &Path) -> bool {
+        self.by_file.contains_key(file)
+    }
+
+    /// Tells other machines that this process goes on, and gives up what they have taken over.
+    fn renew(&mut self) {
+        let held = self.by_file.len();
+        self.by_file.retain(|_, lock| lock.renew());
+        self.has_lost |= self.by_file.len() < held;
+    }
+}
+
 impl TendedProfile {
     fn new(live: &Arc<LiveProfile>) -> Self {
         Self {
@@ -617,12 +694,18 @@ impl TendedProfile {
     }
 
     /// Notes the names for which another process orders, and logs them if they have changed.
-    fn follow(&mut self, profile: &str, names: Vec<String>) {
+    fn follow(&mut self, profile: &str, names: Vec<String>, hosts: &BTreeSet<String>) {
         if !names.is_empty() && names != self.followed {
             let names = names.join(", ");
+            let hosts = hosts
+                .iter()
+                .map(|host| &**host)
+                .collect::<Vec<_>>()
+                .join(", ");
             tracing::info!(
                 profile,
                 names,
+                hosts,
                 "another process orders the certificates of these names; this one serves what is stored of them until that process ends"
             );
         }
@@ -714,6 +797,9 @@ const NONCES_MAX: usize = 10;
 /// The pause between two tries to take locks that another process has, and between two looks at its certificates.
 const LOCK_PAUSE: Duration = Duration::from_secs(5);
 
+/// How often an attempt looks whether locks are to be renewed.
+const RENEWAL_LOOK: Duration = Duration::from_secs(10);
+
 /// How long the end of the process waits for the thread, which leaves an attempt at once.
 const END_MAX: Duration = Duration::from_secs(5);
 
@@ -760,6 +846,10 @@ mod tests {
             .build()
             .unwrap();
         let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
+        let lock = lock.expect("nobody has it");
+        let mut locks = HeldLocks::default();
+        locks.by_file.insert(store.lock_file("a.test"), lock);
         let (end, connection) = runtime.block_on(async {
             let accepted = tokio::task::spawn_blocking(move || silent.accept());
             let begin_drain = async {
@@ -767,7 +857,10 @@ mod tests {
                 drain.begin(Ending::Closed);
                 connection
             };
-            tokio::join!(order(&attempt, &mut tended, &drain), begin_drain)
+            tokio::join!(
+                order(&attempt, &mut tended, &drain, &mut locks),
+                begin_drain
+            )
         });
         assert_eq!(end, AttemptEnd::Interrupted);
         // It waited for nothing: the authority's side is still open, and the attempt does not count.
@@ -789,7 +882,12 @@ mod tests {
         let attempt = Attempt::new(&config, &store, "www", "a.test");
         let runtime = runtime::Builder::new_current_thread().build().unwrap();
         let drain = Drain::default();
-        let end = runtime.block_on(order(&attempt, &mut tended, &drain));
+        let end = runtime.block_on(order(
+            &attempt,
+            &mut tended,
+            &drain,
+            &mut HeldLocks::default(),
+        ));
         assert_eq!(end, AttemptEnd::Failed);
         let problem = "the state of the name cannot be stored";
         assert_eq!(tended.state.problem.as_deref(), Some(problem));

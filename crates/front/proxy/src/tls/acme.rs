@@ -6,6 +6,7 @@ pub(crate) mod dns_hook;
 pub(crate) mod memory;
 pub(crate) mod online;
 pub(crate) mod order;
+pub(crate) mod owner;
 pub(crate) mod schedule;
 pub(crate) mod store;
 

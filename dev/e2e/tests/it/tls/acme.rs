@@ -682,6 +682,40 @@ fn a_second_front_with_the_same_directory_orders_for_its_other_names() {
         .unwrap();
 }
 
+/// What a process of another machine says of itself.
+fn claim_of_another(until: u64) -> String {
+    let claim = serde_json::json!({"host": "elsewhere", "boot": "b", "claim": "c", "until": until});
+    claim.to_string()
+}
+
+#[test]
+fn a_machine_that_shares_the_directory_is_followed_until_its_claim_ends() {
+    for is_over in [false, true] {
+        let site = site("\"a.test\"", &[]);
+        site.wait_for("a.test");
+        let owner_file = site.folder().join("a.test/owner.json");
+        assert!(owner_file.exists());
+        let next = site.restarted_after(|| {
+            // The name is due.
+            fs::remove_dir_all(owner_file.with_file_name("1")).unwrap();
+            fs::remove_file(owner_file.with_file_name("state.json")).unwrap();
+            let until = if is_over { 0 } else { u64::MAX };
+            fs::write(&owner_file, claim_of_another(until)).unwrap();
+        });
+        if !is_over {
+            let line = next.front.wait_for_log("another process orders").unwrap();
+            assert!(line.contains("hosts=\"elsewhere\""), "{line}");
+            assert_eq!(next.told("a.test")["state"], "followed");
+            assert_eq!(orders_and_certificates(&next.pebble), (1, 1));
+            fs::remove_file(&owner_file).unwrap();
+        }
+        next.wait_for("a.test");
+        assert_eq!(orders_and_certificates(&next.pebble), (2, 2));
+        let own = fs::read_to_string(&owner_file).unwrap();
+        assert!(!own.contains("elsewhere"), "{own}");
+    }
+}
+
 #[test]
 fn a_stored_certificate_that_has_ended_is_served_and_told_of() {
     let site = site("\"a.test\"", &[]);

@@ -360,10 +360,11 @@ static KEYS: &[Key<RawAcme>] = &[
         sample: "\"/srv/acme\"",
         effect: "The directory with the account, the keys, the certificates and what is known of each name. The front \
                  makes it, with the mode 0700, and takes the rights of others off what is in it. For each name one \
-                 process orders at a time (`lock` in its folder); another one that serves meanwhile answers its \
-                 challenges, too.",
+                 process orders at a time (`lock` and `owner.json` in its folder); another one that serves meanwhile, \
+                 on this machine or another, answers its challenges, too.",
         extremes: "Without it each start would order anew, and soon meet the authority's limits: keep it, and back it up. \
-                   On NFS the lock may exclude nobody.",
+                   On NFS, where the lock may exclude nobody, another machine takes a name over ten minutes after its \
+                   owner was killed.",
         elsewhere: "nginx `state_path`; httpd `MDStoreDir`; Caddy `storage`",
     },
     Key {

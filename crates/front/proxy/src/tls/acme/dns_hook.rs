@@ -248,6 +248,7 @@ mod tests {
     use catamaran_testkit::Deadline;
 
     use super::*;
+    use crate::tls::acme::owner::Rivals;
     use crate::tls::acme::store::Store;
     use crate::tls::acme::test_config;
 
@@ -299,7 +300,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         store.open().unwrap();
-        drop(store.lock("a.test").unwrap());
+        drop(store.lock("a.test", &mut Rivals::default()).unwrap());
         let values = || {
             let records = store.records("a.test").unwrap();
             let mut values: Vec<_> = records.into_iter().map(|it| it.record.value).collect();

@@ -22,7 +22,7 @@ use super::dns_hook::PresentedRecord;
 use super::memory::PemPair;
 use super::preflight;
 use super::schedule::{NameState, RenewalWindow};
-use super::store::{self, ChallengeRecord, PendingChallenge, Store, StoreLock};
+use super::store::{self, ChallengeRecord, FileLock, PendingChallenge, Store};
 use crate::config::{AcmeChallenge, AcmeConfig, IssuedKeyType};
 
 /// An attempt for one name.
@@ -150,7 +150,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Waits until no other process makes the account.
-    async fn lock_account(&self) -> Result<StoreLock, AttemptFault> {
+    async fn lock_account(&self) -> Result<FileLock, AttemptFault> {
         const STEP: &str = "account";
         let end = Instant::now() + ACCOUNT_WAIT;
         loop {

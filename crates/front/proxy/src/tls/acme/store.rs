@@ -6,6 +6,7 @@
 //! CA/account.json                 the account at the authority, with its key
 //! CA/account.lock                 held by the process that makes the account
 //! CA/NAME/lock                    held by the process that orders for the name
+//! CA/NAME/owner.json              that process, for other machines
 //! CA/NAME/state.json              what is stored of a name
 //! CA/NAME/next.pem                the key of the order under way
 //! CA/NAME/record-DIGEST.json      a record in the DNS, until it is taken out
@@ -30,12 +31,14 @@ use std::time::{Duration, SystemTime};
 
 use catamaran_tls::{Identity, PemFile};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::challenges;
 use super::disk::{at, make_directory, read_text, remove_if_there};
 use super::memory::{MemoryFiles, PemPair};
+use super::owner::{OwnerFile, Rivals};
 use super::schedule::NameState;
 use crate::config::AcmeConfig;
 
@@ -80,11 +83,20 @@ pub(crate) struct StoredRecord {
     memory: Arc<MemoryFiles>,
 }
 
-/// The right to order for a name, or to make the account, which one process has at a time. Its end, even by SIGKILL,
-/// gives it back.
+/// The right to order for a name, which one process has at a time. Its end gives it back: by SIGKILL to others on the
+/// machine at once, to other machines once the claim is over.
 #[derive(Debug)]
 pub(crate) struct StoreLock {
+    claim: OwnerFile,
+    _lock: FileLock,
+}
+
+/// The lock of a file. The end of the process, even by SIGKILL, gives it back.
+#[derive(Debug)]
+pub(crate) struct FileLock {
     _file: File,
+    /// Whether the file system knows locks.
+    excludes: bool,
 }
 
 impl Store {
@@ -115,17 +127,31 @@ impl Store {
         Ok(narrowed)
     }
 
-    /// Takes the right to order for a name; `None`: another process has it.
+    /// Takes the right to order for a name; `None`: another process has it. `rivals`: what is known of those on other
+    /// machines.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn lock(&self, name: &str) -> io::Result<Option<StoreLock>> {
+    pub(crate) fn lock(&self, name: &str, rivals: &mut Rivals) -> io::Result<Option<StoreLock>> {
         make_directory(&self.of_name(name))?;
-        let lock = take_lock(&self.lock_file(name))?;
-        if lock.is_some() {
-            self.remove_old_answers()?;
-        }
-        Ok(lock)
+        let Some(lock) = take_lock(&self.lock_file(name))? else {
+            return Ok(None);
+        };
+        let Some(claim) = rivals.claim(&self.owner_file(name), lock.excludes)? else {
+            return Ok(None);
+        };
+        self.remove_old_answers()?;
+        Ok(Some(StoreLock { claim, _lock: lock }))
+    }
+
+    /// Forgets what of a name could not be stored: another process orders for it.
+    pub(crate) fn forget_unstored(&self, name: &str) {
+        self.memory.forget(&self.of_name(name));
+    }
+
+    /// The file by which processes on several machines exclude each other.
+    pub(crate) fn owner_file(&self, name: &str) -> PathBuf {
+        self.of_name(name).join("owner.json")
     }
 
     /// The file by which processes exclude each other from ordering for a name.
@@ -137,7 +163,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn lock_account(&self) -> io::Result<Option<StoreLock>> {
+    pub(crate) fn lock_account(&self) -> io::Result<Option<FileLock>> {
         take_lock(&self.authority.join("account.lock"))
     }
 
@@ -365,6 +391,13 @@ pub(crate) struct PendingChallenge {
     memory: Arc<MemoryFiles>,
 }
 
+impl StoreLock {
+    /// Tells other machines, from time to time, that this process goes on; `false`: one of them has taken over.
+    pub(crate) fn renew(&mut self) -> bool {
+        self.claim.renew()
+    }
+}
+
 impl StoredRecord {
     /// Notes that the record is not in the DNS any more.
     pub(crate) fn forget(&self) {
@@ -432,15 +465,21 @@ fn in_memory(text: &str) -> PemFile {
 }
 
 /// Locks a file, which is made if it is not there; `None`: another process has it.
-fn take_lock(path: &Path) -> io::Result<Option<StoreLock>> {
+fn take_lock(path: &Path) -> io::Result<Option<FileLock>> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     let file = options.open(path).map_err(|error| at(path, &error))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(StoreLock { _file: file })),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(at(path, &error.into())),
-    }
+    let excludes = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => true,
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        // Some file systems of networks have none.
+        Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::NOSYS) => false,
+        Err(error) => return Err(at(path, &error.into())),
+    };
+    Ok(Some(FileLock {
+        _file: file,
+        excludes,
+    }))
 }
 
 /// Takes the rights of others off a directory and everything below it, but follows no link.
@@ -667,12 +706,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = (store(folder.path()), store(folder.path()));
         one.open().unwrap();
-        let held = one.lock("a.test").unwrap();
-        assert!(held.is_some() && two.lock("a.test").unwrap().is_none());
-        let of_another = two.lock("*.a.test").unwrap();
-        assert!(of_another.is_some() && one.lock("*.a.test").unwrap().is_none());
+        let lock = |store: &Store, name| store.lock(name, &mut Rivals::default()).unwrap();
+        let held = lock(&one, "a.test");
+        assert!(held.is_some() && lock(&two, "a.test").is_none());
+        let of_another = lock(&two, "*.a.test");
+        assert!(of_another.is_some() && lock(&one, "*.a.test").is_none());
         drop(held);
-        assert!(two.lock("a.test").unwrap().is_some());
+        let owner_file = one.owner_file("a.test");
+        assert!(!owner_file.exists());
+        // Another machine's claim, whose lock this one does not see.
+        fs::write(
+            &owner_file,
+            r#"{"host": "other", "until": 18446744073709551615}"#,
+        )
+        .unwrap();
+        assert!(lock(&two, "a.test").is_none());
+        fs::remove_file(&owner_file).unwrap();
+        let mut held = lock(&two, "a.test").expect("nobody has it");
+        assert!(held.renew() && owner_file.exists());
         let account = one.lock_account().unwrap();
         assert!(account.is_some() && two.lock_account().unwrap().is_none());
     }
@@ -692,7 +743,7 @@ mod tests {
         store.leave_answers();
         drop(pending);
         let left = folder.path().join("pending/left");
-        drop(store.lock("a.test").unwrap());
+        drop(store.lock("a.test", &mut Rivals::default()).unwrap());
         assert!(left.exists());
         let times = fs::FileTimes::new().set_modified(SystemTime::now() - ANSWER_AGE_MAX * 2);
         File::options()
@@ -701,7 +752,7 @@ mod tests {
             .unwrap()
             .set_times(times)
             .unwrap();
-        drop(store.lock("a.test").unwrap());
+        drop(store.lock("a.test", &mut Rivals::default()).unwrap());
         assert!(!left.exists());
         for token in ["", "../x", "a/b", "a.b"] {
             assert!(store.answer(token, "x").is_err(), "{token}");
