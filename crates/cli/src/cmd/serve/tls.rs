@@ -201,6 +201,7 @@ impl TlsArgs {
         }
         Ok(Some(AcmeConfig {
             names,
+            together: false,
             directory: directory.to_owned(),
             contact: Vec::new(),
             state_dir: state_dir()?,

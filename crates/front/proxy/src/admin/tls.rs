@@ -35,7 +35,11 @@ pub(super) fn all(shared: &FrontState) -> ProfileList {
 pub(super) fn renew(shared: &FrontState, name: &str) -> Reply {
     let name = name.to_ascii_lowercase();
     let wrong = |status, detail: &str| Reply::problem(status, "renew", detail);
-    match shared.issuance.ask(&name, unix_seconds(SystemTime::now())) {
+    let profiles = shared.profiles.load();
+    let mut configs = profiles.values().filter_map(|it| it.config.acme.as_ref());
+    let first = configs.find_map(|acme| acme.first_name_of(&name));
+    let first = first.unwrap_or(&name);
+    match shared.issuance.ask(first, unix_seconds(SystemTime::now())) {
         Ok(()) => {
             tracing::info!(name, "an administrator asked for a new certificate");
             let report = format!(
@@ -101,8 +105,14 @@ fn names_of(
             .iter()
             .any(|it| it.names.contains(name))
     };
-    let of_profile = issuance.iter().filter(|(it, _)| it.profile == profile);
-    let status = of_profile.map(|(IssuedName { name, .. }, figures)| {
+    let certificates = live.config.acme.iter().flat_map(|acme| acme.certificates());
+    let of_each = certificates.flat_map(|names| {
+        let of_first = |it: &IssuedName| it.profile == profile && names.first() == Some(&it.name);
+        let figures = issuance.iter().find(|(it, _)| of_first(it));
+        let figures = figures.map(|(_, figures)| figures);
+        names.iter().filter_map(move |name| Some((name, figures?)))
+    });
+    let status = of_each.map(|(name, figures)| {
         let state = match (has_certificate(name), figures.is_followed) {
             (true, _) => "served",
             (false, true) => "followed",

@@ -7,13 +7,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catamaran_tls::Roots;
 
-/// The certificates of a TLS profile that an authority issues to the front: one for each name.
+/// The certificates of a TLS profile that an authority issues to the front: one for each name, or one for all.
 ///
 /// Each field is the key of that name of `[tls.NAME.acme]` in `docs/reference.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeConfig {
-    /// The DNS names in lower case, also wildcards such as `*.example.org`, each of which gets a certificate of its own.
+    /// The DNS names in lower case, also wildcards such as `*.example.org`.
     pub names: Vec<String>,
+    /// Whether one certificate has all names; else each has its own.
+    pub together: bool,
     /// The URL of the authority's directory (RFC 8555, section 7.1.1).
     pub directory: String,
     /// The addresses that the authority may write to, as URLs such as `mailto:admin@example.org`.
@@ -104,6 +106,24 @@ pub enum IssuedKeyType {
 }
 
 impl AcmeConfig {
+    /// The names of each certificate. The first one stands for all of them: in files, logs and metrics.
+    pub fn certificates(&self) -> impl Iterator<Item = &[String]> {
+        let count = if self.together { self.names.len() } else { 1 };
+        self.names.chunks(count.max(1))
+    }
+
+    /// The first name of each certificate.
+    pub(crate) fn first_names(&self) -> impl Iterator<Item = &String> {
+        self.certificates().filter_map(|names| names.first())
+    }
+
+    /// The first name of the certificate that has this name; `None`: there is none.
+    pub(crate) fn first_name_of(&self, name: &str) -> Option<&String> {
+        let mut certificates = self.certificates();
+        let names = certificates.find(|names| names.iter().any(|it| it == name))?;
+        names.first()
+    }
+
     /// The directory with the answers to challenges that are pending.
     #[must_use]
     pub fn pending(&self) -> PathBuf {

@@ -171,13 +171,13 @@ impl Issuer {
             }
             self.take_locks(shared, profile, live, &store);
             self.read_missing(shared, profile, live, &store);
-            for name in &config.names {
+            for names in config.certificates() {
                 if shared.drain.has_begun() {
                     return;
                 }
                 // A panic on what an authority answers keeps no other name back.
-                let tend = AssertUnwindSafe(|| self.tend(shared, live, profile, name));
-                if catch_unwind(tend).is_err() {
+                let tend = AssertUnwindSafe(|| self.tend(shared, live, profile, names));
+                if let (Err(_panic), Some(name)) = (catch_unwind(tend), names.first()) {
                     self.note_panic(shared, &issued_name(profile, name));
                 }
             }
@@ -191,7 +191,7 @@ impl Issuer {
         let configs = profiles.values().filter_map(|it| it.config.acme.as_ref());
         let stores = configs.map(|config| (config, Store::new(config, &shared.issued_memory)));
         let lock_files: HashSet<PathBuf> = stores
-            .flat_map(|(config, store)| config.names.iter().map(move |name| store.lock_file(name)))
+            .flat_map(|(config, store)| config.first_names().map(move |name| store.lock_file(name)))
             .collect();
         self.locks.by_file.retain(|file, _| {
             let is_configured = lock_files.contains(file);
@@ -204,8 +204,9 @@ impl Issuer {
         let folders: HashSet<&Path> = folders.collect();
         self.rivals
             .retain(|file| file.parent().is_some_and(|folder| folders.contains(folder)));
-        let names =
-            |it: &IssuedName| acme(&it.profile).is_some_and(|acme| acme.names.contains(&it.name));
+        let names = |it: &IssuedName| {
+            acme(&it.profile).is_some_and(|acme| acme.first_names().any(|name| *name == it.name))
+        };
         shared.issuance.retain(names);
     }
 
@@ -277,7 +278,7 @@ impl Issuer {
         let opened = tended.open(profile, store);
         let (mut followed, mut hosts) = (Vec::new(), BTreeSet::new());
         let mut fault = None;
-        for name in &config.names {
+        for name in config.first_names() {
             let file = store.lock_file(name);
             if self.locks.has(&file) {
                 continue;
@@ -342,12 +343,16 @@ impl Issuer {
             return;
         }
         let mut is_complete = true;
-        for name in live.config.acme.iter().flat_map(|acme| &acme.names) {
+        let acme = live.config.acme.iter();
+        for names in acme.flat_map(|acme| acme.certificates()) {
+            let Some(name) = names.first() else {
+                continue;
+            };
             let is_held = self.locks.has(&store.lock_file(name));
             if !is_held || tended.names.contains_key(name) {
                 continue;
             }
-            match TendedName::read(store, name) {
+            match TendedName::read(store, names) {
                 Ok(read) => {
                     note_state(shared, &issued_name(profile, name), &read);
                     tended.names.insert(name.clone(), read);
@@ -379,18 +384,23 @@ impl Issuer {
         }
     }
 
-    /// Takes the step that is due for a name, if one is.
-    fn tend(&mut self, shared: &FrontState, live: &LiveProfile, profile: &str, name: &str) {
+    /// Takes the step that is due for the certificate of these names, if one is.
+    fn tend(&mut self, shared: &FrontState, live: &LiveProfile, profile: &str, names: &[String]) {
+        let Some(name) = names.first() else {
+            return;
+        };
         let (
             Some(config),
             Some(TendedProfile {
-                names, next_read, ..
+                names: all_tended,
+                next_read,
+                ..
             }),
         ) = (&live.config.acme, self.tended.get_mut(profile))
         else {
             return;
         };
-        let Some(tended) = names.get_mut(name) else {
+        let Some(tended) = all_tended.get_mut(name) else {
             return;
         };
         let may_be_unstored = self.began.elapsed() >= UNSTORED_WAIT;
@@ -399,7 +409,7 @@ impl Issuer {
             tended.state.ask(now);
         }
         let store = Store::new(config, &shared.issued_memory);
-        let attempt = Attempt::new(config, &store, profile, name);
+        let attempt = Attempt::new(config, &store, profile, names);
         let step = tended.state.next_step(tended.validity(), now);
         match step {
             NextStep::Order => {
@@ -645,6 +655,12 @@ fn issued_name(profile: &str, name: &str) -> IssuedName {
     }
 }
 
+fn has_all(certificate: &Identity, names: &[String]) -> bool {
+    names
+        .iter()
+        .all(|name| certificate.facts.names.contains(name))
+}
+
 fn validity(certificate: &Identity) -> Validity {
     Validity {
         not_before: unix_seconds(certificate.facts.not_before),
@@ -714,14 +730,15 @@ impl TendedProfile {
 }
 
 impl TendedName {
-    /// Reads what is stored of a name.
+    /// Reads what is stored of the certificate of these names. One that lacks a name is served, and due.
     ///
     /// # Errors
     /// A file cannot be read now: it may well be there.
-    fn read(store: &Store, name: &str) -> io::Result<Self> {
+    fn read(store: &Store, names: &[String]) -> io::Result<Self> {
+        let name = names.first().map_or("", |name| name);
         let state = store.state(name)?;
         let certificate = match store.identity(name, SystemTime::now()) {
-            Ok(certificate) => certificate,
+            Ok(certificate) => certificate.filter(|it| has_all(it, names)),
             Err(StoredFault::Unread(error)) => return Err(error),
             // Another one is ordered.
             Err(StoredFault::Unusable(_)) => None,
@@ -830,6 +847,28 @@ mod tests {
     use crate::listener::drain::Ending;
     use crate::tls::acme::{pem_pair, test_config};
 
+    fn names() -> [String; 1] {
+        ["a.test".to_owned()]
+    }
+
+    #[test]
+    fn a_certificate_that_lacks_a_name_is_due() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(&test_config(folder.path()), &Arc::default());
+        store.open().unwrap();
+        let pair = pem_pair(&Pair::self_signed(&["a.test", "b.test"]));
+        assert!(store.install("a.test", &pair));
+        let step = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let tended = TendedName::read(&store, &names).unwrap();
+            tended
+                .state
+                .next_step(tended.validity(), unix_seconds(SystemTime::now()))
+        };
+        assert_ne!(step(&["a.test", "b.test"]), NextStep::Order);
+        assert_eq!(step(&["a.test", "b.test", "c.test"]), NextStep::Order);
+    }
+
     /// The authority accepts the connection and says nothing, for which the attempt would wait ten seconds.
     #[test]
     fn an_attempt_is_left_at_once_when_the_front_drains() {
@@ -839,13 +878,13 @@ mod tests {
         config.directory = format!("https://{}/directory", silent.local_addr().unwrap());
         let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
-        let mut tended = TendedName::read(&store, "a.test").unwrap();
+        let mut tended = TendedName::read(&store, &names()).unwrap();
         let drain = Drain::default();
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let attempt = Attempt::new(&config, &store, "www", &config.names);
         let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
         let lock = lock.expect("nobody has it");
         let mut locks = HeldLocks::default();
@@ -875,11 +914,11 @@ mod tests {
         config.directory = "https://127.0.0.1:1/directory".to_owned();
         let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
-        let mut tended = TendedName::read(&store, "a.test").unwrap();
+        let mut tended = TendedName::read(&store, &names()).unwrap();
         // A file in place of the name's directory.
         let lock_file = store.lock_file("a.test");
         fs::write(lock_file.parent().expect("a directory"), "").unwrap();
-        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let attempt = Attempt::new(&config, &store, "www", &config.names);
         let runtime = runtime::Builder::new_current_thread().build().unwrap();
         let drain = Drain::default();
         let end = runtime.block_on(order(
@@ -899,11 +938,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(&test_config(folder.path()), &Arc::default());
         store.open().unwrap();
-        let mut tended = TendedName::read(&store, "a.test").unwrap();
+        let mut tended = TendedName::read(&store, &names()).unwrap();
         assert_eq!(tended.take_alarm(u64::MAX), None, "there is none");
         let pair = pem_pair(&Pair::self_signed(&["a.test"]));
         assert!(store.install("a.test", &pair));
-        tended = TendedName::read(&store, "a.test").unwrap();
+        tended = TendedName::read(&store, &names()).unwrap();
         let Validity { not_after, .. } = tended.validity().expect("what was installed");
         let mut told = Vec::new();
         for hour in 0..53 {
@@ -918,12 +957,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(&test_config(folder.path()), &Arc::default());
         store.open().unwrap();
-        let none = TendedName::read(&store, "a.test").unwrap();
+        let none = TendedName::read(&store, &names()).unwrap();
         assert!(none.certificate.is_none() && none.state == NameState::default());
 
         let pair = pem_pair(&Pair::self_signed(&["a.test"]));
         assert!(store.install("a.test", &pair));
-        let stored = TendedName::read(&store, "a.test").unwrap();
+        let stored = TendedName::read(&store, &names()).unwrap();
         let identity = stored.certificate.expect("what was installed");
         // A directory in place of a file: even root cannot read it.
         for file in ["chain.pem", "key.pem"] {
@@ -931,13 +970,13 @@ mod tests {
             let text = fs::read(&path).unwrap();
             fs::remove_file(&path).unwrap();
             fs::create_dir(&path).unwrap();
-            assert!(TendedName::read(&store, "a.test").is_err(), "{file}");
+            assert!(TendedName::read(&store, &names()).is_err(), "{file}");
             fs::remove_dir(&path).unwrap();
             fs::write(&path, text).unwrap();
         }
         // What can be read and is of no use is ordered anew.
         fs::write(&identity.facts.chain_file, "no certificate").unwrap();
-        let broken = TendedName::read(&store, "a.test").unwrap();
+        let broken = TendedName::read(&store, &names()).unwrap();
         assert!(broken.certificate.is_none());
     }
 }

@@ -48,6 +48,11 @@ pub(super) fn issued(
     let store = Store::new(config, memory);
     let mut contents = StoreContents::default();
     for name in &config.names {
+        let mut served = contents.issued.identities.iter();
+        if config.together && served.any(|it| it.facts.names.contains(name)) {
+            continue;
+        }
+        // Of names together, those that their certificate lacks may have one from before.
         let fault = match store.identity(name, now) {
             Ok(Some(identity)) => {
                 contents.issued.identities.push(identity);
@@ -193,6 +198,7 @@ impl IssuanceFigures {
 pub(crate) fn test_config(state_dir: &std::path::Path) -> AcmeConfig {
     AcmeConfig {
         names: vec!["a.test".to_owned()],
+        together: false,
         directory: crate::config::LETS_ENCRYPT.to_owned(),
         contact: Vec::new(),
         state_dir: state_dir.to_owned(),
@@ -256,6 +262,42 @@ mod tests {
         assert_eq!(ask_later(), Err(RenewalRefusal::Unready));
         figures.note(&name, |it| it.is_followed = true);
         assert_eq!(ask_later(), Err(RenewalRefusal::Elsewhere));
+    }
+
+    #[test]
+    fn names_together_are_served_by_what_they_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = test_config(folder.path());
+        config.names = ["a.test", "b.test", "c.test"].map(str::to_owned).to_vec();
+        let memory = Arc::default();
+        let store = Store::new(&config, &memory);
+        store.open().unwrap();
+        let install = |folder: &str, names: &[&str]| {
+            assert!(store.install(folder, &pem_pair(&Pair::self_signed(names))));
+        };
+        let served = |config: &AcmeConfig| {
+            let issued = issued(config, &memory, SystemTime::now()).issued;
+            let names = issued.identities.iter().map(|it| it.facts.names.join(" "));
+            (names.collect::<Vec<_>>(), issued.awaited)
+        };
+        let texts = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        install("a.test", &["a.test"]);
+        install("b.test", &["b.test"]);
+        let each = (texts(&["a.test", "b.test"]), texts(&["c.test"]));
+        assert_eq!(served(&config), each);
+        config.together = true;
+        assert_eq!(served(&config), each, "until they have one together");
+        install("a.test", &["a.test", "b.test", "c.test"]);
+        assert_eq!(
+            served(&config),
+            (texts(&["a.test b.test c.test"]), Vec::new())
+        );
+        let firsts: Vec<&String> = config.first_names().collect();
+        assert_eq!(firsts, ["a.test"]);
+        assert_eq!(config.first_name_of("c.test"), Some(&"a.test".to_owned()));
+        assert_eq!(config.first_name_of("d.test"), None);
+        config.together = false;
+        assert_eq!(config.first_names().count(), 3);
     }
 
     #[test]

@@ -547,6 +547,40 @@ fn a_wildcard_gets_its_certificate_by_the_hook() {
     assert_eq!(present[2..], cleanup[2..]);
 }
 
+#[test]
+fn names_together_have_one_certificate_by_two_challenges() {
+    let mut site = site_with(&[], |pebble, state, url| {
+        let hook = dns_hook(pebble, state);
+        let keys = format!(
+            "together = true\ndns_hook = [\"{}\", \"own\"]\nterms_agreed",
+            hook.display()
+        );
+        let names = "[\"w.test\", \"*.w.test\", \"b.test\"]";
+        config(pebble, state, names, url).replace("terms_agreed", &keys)
+    });
+    for name in ["w.test", "x.w.test", "b.test"] {
+        site.wait_for(name);
+        assert_eq!(orders_and_certificates(&site.pebble), (1, 1));
+    }
+    for name in ["w.test", "*.w.test", "b.test"] {
+        let told = site.told(name);
+        assert_eq!(told["state"], "served", "{name}: {told}");
+    }
+    assert_eq!(site.front.metric("catamaran_acme_failures").unwrap(), [0.0]);
+    // With another name one more is ordered, and the names that it had are served meanwhile, though one is refused.
+    site.config = site.config.replace(
+        "\"b.test\"]",
+        &format!("\"b.test\", \"{}\"]", Pebble::BLOCKED),
+    );
+    let next = site.restarted();
+    let line = next.front.wait_for_log("problem=\"urn:").unwrap();
+    assert!(line.contains(Pebble::BLOCKED), "{line}");
+    for name in ["w.test", "x.w.test", "b.test"] {
+        assert_eq!(next.status(name), "200", "{name}");
+    }
+    assert_eq!(next.told(Pebble::BLOCKED)["state"], "awaited");
+}
+
 /// The values of records that a hook has got with a verb, in order.
 fn values(said: &str, verb: &str) -> Vec<String> {
     let calls = said.lines().filter_map(|line| line.split_once(verb));

@@ -77,6 +77,7 @@ pub(crate) fn read(
     let mut written = RawAcme {
         acme: AcmeConfig {
             names: Vec::new(),
+            together: false,
             directory: LETS_ENCRYPT.to_owned(),
             contact: Vec::new(),
             state_dir: PathBuf::from(STATE_DIR),
@@ -277,7 +278,8 @@ fn parse_contact(text: &str) -> Result<String, AcmeTextError> {
 
 pub(crate) static SECTION: Section = Section {
     header: "[tls.NAME.acme]",
-    intro: "Certificates that the front gets by itself from an authority, by ACME (RFC 8555): one for each name. The \
+    intro: "Certificates that the front gets by itself from an authority, by ACME (RFC 8555): one for each name, or one \
+            for all (`together`). The \
             authority must reach the front at each name: a listener in clear text at port 80 (http-01), or the \
             profile's own at port 443 (tls-alpn-01). Until a name has its first certificate, its handshakes are refused with the alert \
             `unrecognized_name` (`tls-no-certificate-yet`), and while the profile has none at all, `/readyz` answers \
@@ -302,9 +304,23 @@ static KEYS: &[Key<RawAcme>] = &[
         ),
         preset: Preset::Required,
         sample: "[\"www.example.org\", \"example.org\"]",
-        effect: "The names to get certificates for. Each has its own, so that one that fails keeps no other back.",
+        effect: "The names to get certificates for. Each has its own, so that one that fails keeps no other back, unless \
+                 they are `together`.",
         extremes: "Authorities limit the orders of a week for a domain: Let's Encrypt to 50.",
         elsewhere: "nginx `acme_certificate`; httpd `MDomain`; Caddy's site addresses",
+    },
+    Key {
+        name: "together",
+        group: ALL,
+        value: fill!(Switch, RawAcme.acme.together),
+        preset: Preset::Value("false"),
+        sample: "true",
+        effect: "Whether one certificate has all names. In files, logs and metrics its first name stands for all. After a \
+                 change of `names` a new one is ordered; meanwhile each name is served by the one that it had.",
+        extremes: "A name that cannot be proved keeps all of them back, and everybody who sees the certificate sees all \
+                   names. Let's Encrypt allows 100 of them, its profile \"shortlived\" 25.",
+        elsewhere: "nginx and certbot: one certificate for all names, always; httpd `MDomain` with several names; Caddy: \
+                    none",
     },
     Key {
         name: "terms_agreed",

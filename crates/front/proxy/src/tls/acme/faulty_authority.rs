@@ -105,7 +105,7 @@ impl FaultyAuthority {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
-        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let attempt = Attempt::new(&config, &store, "www", &config.names);
         let result = runtime.unwrap().block_on(attempt.run(&mut state, replaces));
         (
             state,

@@ -1,4 +1,4 @@
-//! One attempt to get a name's certificate: from the account to the installed certificate (RFC 8555, section 7.1).
+//! One attempt to get a certificate: from the account to the installed certificate (RFC 8555, section 7.1).
 //!
 //! What a later attempt needs is stored before the authority is asked for the next step: the order's URL, then the
 //! key. An attempt of a process that was killed goes on with both.
@@ -25,14 +25,16 @@ use super::schedule::{NameState, RenewalWindow};
 use super::store::{self, ChallengeRecord, FileLock, PendingChallenge, Store};
 use crate::config::{AcmeChallenge, AcmeConfig, IssuedKeyType};
 
-/// An attempt for one name.
+/// An attempt to get one certificate.
 pub(crate) struct Attempt<'a> {
     pub(crate) config: &'a AcmeConfig,
     pub(crate) store: &'a Store,
     /// The name of the TLS profile, for the log.
     pub(crate) profile: &'a str,
-    /// The DNS name.
+    /// The first DNS name, which stands for all.
     pub(crate) name: &'a str,
+    /// All DNS names of the certificate.
+    names: &'a [String],
     client: AuthorityClient,
     /// The records that it has put into the DNS, or tried to.
     presented: RefCell<Vec<ChallengeRecord>>,
@@ -60,18 +62,20 @@ pub(crate) struct AttemptFault {
 }
 
 impl<'a> Attempt<'a> {
+    /// An attempt for these names, of which there is one at least.
     pub(crate) fn new(
         config: &'a AcmeConfig,
         store: &'a Store,
         profile: &'a str,
-        name: &'a str,
+        names: &'a [String],
     ) -> Self {
         let client = AuthorityClient::new(config.roots.clone());
         Self {
             config,
             store,
             profile,
-            name,
+            name: names.first().map_or("", |name| name),
+            names,
             client,
             presented: RefCell::default(),
         }
@@ -95,9 +99,10 @@ impl<'a> Attempt<'a> {
         self.preflight(state).await?;
         let mut order = self.order(&account, state, replaces).await?;
         let authorizations = order.state().authorizations.len();
-        if authorizations != 1 {
+        if authorizations != self.names.len() {
             state.order = None;
-            let text = format!("the order of one name has {authorizations} authorizations, not 1");
+            let names = self.names.len();
+            let text = format!("the order has {authorizations} authorizations for {names} names");
             return Err(self.own("order", &text));
         }
         if order.state().status == OrderStatus::Pending {
@@ -189,11 +194,19 @@ impl<'a> Attempt<'a> {
     /// front behind address translation may not reach itself by its name.
     async fn preflight(&self, state: &NameState) -> Result<(), AttemptFault> {
         const STEP: &str = "preflight";
-        let is_by_file = self.challenge(state) == Some(AcmeChallenge::Http01);
-        if !self.config.preflight || !is_by_file || state.order.is_some() {
+        if !self.config.preflight || state.order.is_some() {
             return Ok(());
         }
-        let Err(error) = preflight::look(self.store, self.name).await else {
+        let is_by_file =
+            |name: &&String| self.challenge_of(name, state) == Some(AcmeChallenge::Http01);
+        let mut looked = Ok(());
+        for name in self.names.iter().filter(is_by_file) {
+            looked = preflight::look(self.store, name).await;
+            if looked.is_err() {
+                break;
+            }
+        }
+        let Err(error) = looked else {
             return Ok(());
         };
         if state.failures.is_multiple_of(3) {
@@ -212,6 +225,10 @@ impl<'a> Attempt<'a> {
         replaces: Option<RenewalId>,
     ) -> Result<Order, AttemptFault> {
         const STEP: &str = "order";
+        if state.order_names != self.names {
+            // It was made for what the configuration had before.
+            state.order = None;
+        }
         if let Some(url) = state.order.clone() {
             match account.order(url).await {
                 Ok(mut order) => {
@@ -231,7 +248,8 @@ impl<'a> Attempt<'a> {
         }
         // The key of an order is of no other.
         self.store.forget_next_key(self.name);
-        let identifiers = [Identifier::Dns(self.name.to_owned())];
+        let names = self.names.iter().cloned();
+        let identifiers: Vec<Identifier> = names.map(Identifier::Dns).collect();
         let new = |replaces: Option<RenewalId>| {
             let mut order = NewOrder::new(&identifiers);
             if let Some(profile) = &self.config.profile {
@@ -254,29 +272,35 @@ impl<'a> Attempt<'a> {
         };
         let order = ordered.map_err(|error| self.fault(STEP, error))?;
         state.order = Some(order.url().to_owned());
+        state.order_names = self.names.to_vec();
         self.store.keep_state(self.name, state);
         self.say(STEP);
         Ok(order)
     }
 
-    /// The challenge by which the attempt proves that the name is this front's; `None`: the front can answer none.
+    /// The challenge by which the attempt proves that its names, but for wildcards, are this front's; `None`: the front
+    /// can answer none.
     pub(crate) fn challenge(&self, state: &NameState) -> Option<AcmeChallenge> {
-        if self.name.starts_with("*.") {
+        let mut names = self.names.iter();
+        let name = names.find(|name| !name.starts_with("*."));
+        self.challenge_of(name.map_or(self.name, |name| name), state)
+    }
+
+    fn challenge_of(&self, name: &str, state: &NameState) -> Option<AcmeChallenge> {
+        if name.starts_with("*.") {
             return Some(AcmeChallenge::Dns01);
         }
         state.challenge(&self.config.challenges)
     }
 
-    /// Proves that the name is this front's.
+    /// Proves that the names are this front's.
     async fn validate(&self, order: &mut Order, state: &NameState) -> Result<(), AttemptFault> {
         const STEP: &str = "validate";
-        let Some(challenge) = self.challenge(state) else {
-            return Err(self.own(STEP, &"the front can answer no challenge"));
-        };
         // Each is answered until this is dropped.
-        let _pending = self.answer_challenges(order, challenge).await?;
+        let _pending = self.answer_challenges(order, state).await?;
         let (profile, name, step) = (self.profile, self.name, "challenge");
-        tracing::info!(profile, name, step, challenge = challenge.name(), "acme");
+        let challenge = self.challenge(state).map_or("none", AcmeChallenge::name);
+        tracing::info!(profile, name, step, challenge, "acme");
         let decided = order.poll_ready(&POLL).await;
         let is_refused = order.state().error.is_some();
         match decided {
@@ -289,7 +313,7 @@ impl<'a> Attempt<'a> {
     async fn answer_challenges(
         &self,
         order: &mut Order,
-        by: AcmeChallenge,
+        state: &NameState,
     ) -> Result<Vec<PendingAnswer<'_>>, AttemptFault> {
         const STEP: &str = "challenge";
         let mut pending = Vec::new();
@@ -299,12 +323,20 @@ impl<'a> Attempt<'a> {
             if authorization.status == AuthorizationStatus::Valid {
                 continue;
             }
-            let Some(mut challenge) = authorization.challenge(kind_of(by)) else {
-                let name = by.name();
-                let text = format!("the authority offers no challenge {name} for this name");
+            let asked = authorization.identifier().to_string();
+            let Some(name) = self.names.iter().find(|it| **it == asked) else {
+                let text = format!("the authority wants `{}` proved", asked.escape_debug());
                 return Err(self.own(STEP, &text));
             };
-            let answer = self.answer(by, &challenge).await;
+            let Some(by) = self.challenge_of(name, state) else {
+                return Err(self.own(STEP, &"the front can answer no challenge"));
+            };
+            let Some(mut challenge) = authorization.challenge(kind_of(by)) else {
+                let by = by.name();
+                let text = format!("the authority offers no challenge {by} for {name}");
+                return Err(self.own(STEP, &text));
+            };
+            let answer = self.answer(name, by, &challenge).await;
             pending.push(answer.map_err(|error| self.own(STEP, &error))?);
             // In an order that another attempt began, it may be under way.
             if challenge.status == ChallengeStatus::Pending {
@@ -318,6 +350,7 @@ impl<'a> Attempt<'a> {
     /// Answers a challenge until the guard is dropped.
     async fn answer(
         &self,
+        name: &str,
         by: AcmeChallenge,
         challenge: &ChallengeHandle<'_>,
     ) -> io::Result<PendingAnswer<'_>> {
@@ -325,12 +358,12 @@ impl<'a> Attempt<'a> {
         let guard = match by {
             AcmeChallenge::Http01 => self.store.answer(&challenge.token, answer.as_str())?,
             AcmeChallenge::TlsAlpn01 => {
-                let pem = challenges::certificate(self.name, answer.digest().as_ref());
+                let pem = challenges::certificate(name, answer.digest().as_ref());
                 let pem = pem.map_err(io::Error::other)?;
-                self.store.answer_by_certificate(self.name, &pem)
+                self.store.answer_by_certificate(name, &pem)
             }
             AcmeChallenge::Dns01 => {
-                let domain = self.name.strip_prefix("*.").unwrap_or(self.name);
+                let domain = name.strip_prefix("*.").unwrap_or(name);
                 let record = ChallengeRecord {
                     name: format!("_acme-challenge.{domain}"),
                     value: answer.dns_value(),
@@ -351,13 +384,20 @@ impl<'a> Attempt<'a> {
         const STEP: &str = "validate";
         let of_order = order.state().error.clone();
         let mut authorizations = order.authorizations();
-        // The order of one name has one.
-        if let Some(Ok(mut authorization)) = authorizations.next().await
-            && let Ok(state) = authorization.refresh().await
-        {
+        while let Some(authorization) = authorizations.next().await {
+            let Ok(mut authorization) = authorization else {
+                break;
+            };
+            let Ok(state) = authorization.refresh().await else {
+                continue;
+            };
             let mut problems = state.challenges.iter().filter_map(|it| it.error.clone());
             if let Some(problem) = problems.next() {
-                return self.fault(STEP, Error::Api(problem));
+                let mut fault = self.fault(STEP, Error::Api(problem));
+                if self.names.len() > 1 {
+                    fault.detail = format!("{}: {}", state.identifier(), fault.detail);
+                }
+                return fault;
             }
         }
         match of_order {
@@ -393,12 +433,12 @@ impl<'a> Attempt<'a> {
 
     /// The request for the certificate (CSR), as DER.
     fn request(&self, key: &KeyPair) -> Result<Vec<u8>, rcgen::Error> {
-        let mut params = CertificateParams::new([self.name.to_owned()])?;
+        let mut params = CertificateParams::new(self.names)?;
         params.distinguished_name = DistinguishedName::new();
         Ok(params.serialize_request(key)?.der().to_vec())
     }
 
-    /// Puts the certificate in place, if it is for this name and key, and valid.
+    /// Puts the certificate in place, if it is for these names and this key, and valid.
     fn install(&self, state: &mut NameState, issued: &PemPair) -> Result<Identity, AttemptFault> {
         const STEP: &str = "install";
         let file = |name: &str, text: &str| PemFile {
@@ -412,7 +452,7 @@ impl<'a> Attempt<'a> {
         );
         let now = SystemTime::now();
         let unusable = |fault: &str| self.own(STEP, &fault);
-        let checked = store::identity_for(self.name, &of_chain, &of_key, now)
+        let checked = store::identity_for(self.names, &of_chain, &of_key, now)
             .map_err(|fault| unusable(&fault))
             .and_then(|identity| {
                 let is_over = identity.facts.not_after <= now;
@@ -601,7 +641,7 @@ mod tests {
         let store = Store::new(&config, &Arc::default());
         store.open().unwrap();
         let lock = store.lock_account().unwrap();
-        let attempt = Attempt::new(&config, &store, "www", "a.test");
+        let attempt = Attempt::new(&config, &store, "www", &config.names);
         let made_by_another = async {
             tokio::task::yield_now().await;
             store.keep_account("of the other one");

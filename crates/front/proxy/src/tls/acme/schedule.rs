@@ -18,6 +18,8 @@ pub(crate) struct NameState {
     pub(crate) next_attempt: u64,
     /// The URL of the order that is under way.
     pub(crate) order: Option<String>,
+    /// The names of that order.
+    pub(crate) order_names: Vec<String>,
     /// When the certificate is renewed, as chosen from the authority's window; `None`: by its lifetime.
     pub(crate) renew_at: Option<u64>,
     /// When the authority is asked for its window next.

@@ -336,7 +336,7 @@ impl Store {
         let folder = self.of_name(name);
         if let Some(pair) = self.memory.certificate(&folder) {
             let [chain, key] = [&pair.chain, &pair.key].map(|text| in_memory(text));
-            let identity = identity_for(name, &chain, &key, now);
+            let identity = identity_for(&[name.to_owned()], &chain, &key, now);
             return identity.map(Some).map_err(StoredFault::Unusable);
         }
         // The link is read once: another process may change it at any time.
@@ -358,7 +358,7 @@ impl Store {
             let text = format!("{} lacks a file", folder.join(&number).display());
             return Err(StoredFault::Unusable(text));
         };
-        let identity = identity_for(name, &chain, &key, now);
+        let identity = identity_for(&[name.to_owned()], &chain, &key, now);
         identity.map(Some).map_err(StoredFault::Unusable)
     }
 
@@ -414,19 +414,22 @@ impl Drop for PendingChallenge {
     }
 }
 
-/// A certificate with its key, if it is for `name` and neither has a fault.
+/// A certificate with its key, if it is for all of `names` and neither has a fault.
 ///
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn identity_for(
-    name: &str,
+    names: &[String],
     chain: &PemFile,
     key: &PemFile,
     now: SystemTime,
 ) -> Result<Identity, String> {
     let identity =
         Identity::issued(chain, key, now).map_err(|faults| super::super::messages(&faults))?;
-    if !identity.facts.names.iter().any(|it| it == name) {
+    if let Some(name) = names
+        .iter()
+        .find(|name| !identity.facts.names.contains(name))
+    {
         let names = identity.facts.names.join(", ");
         return Err(format!("the certificate is for {names}, not for {name}"));
     }
