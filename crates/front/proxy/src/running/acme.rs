@@ -3,7 +3,10 @@
 //! It is one thread for all names, so that the front never makes two attempts at a time, and it has an event loop of
 //! its own: no worker waits for an authority. A certificate that was issued is put in force as a changed file is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod ordering;
+mod tended_name;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -11,20 +14,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use std::{io, thread};
 
-use catamaran_tls::{Identity, RenewalId};
 use tokio::runtime::{self, Runtime};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::config::AcmeChallenge;
+use self::ordering::{AttemptEnd, HeldLocks, ask_window, order};
+use self::tended_name::TendedName;
 use crate::date::{show_moment, unix_seconds};
-use crate::listener::drain::Drain;
 use crate::tls::acme::IssuedName;
-use crate::tls::acme::dns_hook::take_out;
 use crate::tls::acme::memory::MemoryFiles;
-use crate::tls::acme::order::{Attempt, AttemptFault};
+use crate::tls::acme::order::Attempt;
 use crate::tls::acme::owner::Rivals;
-use crate::tls::acme::schedule::{NameState, NextStep, Validity};
-use crate::tls::acme::store::{ChallengeRecord, Store, StoreLock, StoredFault, StoredRecord};
+use crate::tls::acme::schedule::NextStep;
+use crate::tls::acme::store::Store;
 use crate::tls::{LiveProfile, Profiles, Reissue};
 use crate::worker::FrontState;
 
@@ -117,14 +118,6 @@ struct Issuer {
     unstored_told: Option<Instant>,
 }
 
-/// The locks of names that this process has.
-#[derive(Default)]
-struct HeldLocks {
-    by_file: HashMap<PathBuf, StoreLock>,
-    /// Whether one was lost that this thread does not know of yet.
-    has_lost: bool,
-}
-
 /// A profile, and what is stored of its names.
 struct TendedProfile {
     live: Weak<LiveProfile>,
@@ -138,19 +131,6 @@ struct TendedProfile {
     next_locks: Option<Instant>,
     /// When files are read that could not be read yet; `None`: there are none.
     next_read: Option<Instant>,
-}
-
-/// A name, as it was read when this process began to order for it: no other process changes it meanwhile.
-struct TendedName {
-    state: NameState,
-    certificate: Option<Identity>,
-    /// When the log last told that the certificate ends soon or has ended, in seconds of the Unix epoch.
-    alarmed_at: Option<u64>,
-    /// Whether an attempt may begin that cannot be stored: one could be before, or this process has run for so long
-    /// that it is not one of many that each would make an attempt.
-    may_be_unstored: bool,
-    /// The records that processes before this one have left in the DNS.
-    left_records: Vec<StoredRecord>,
 }
 
 impl Issuer {
@@ -450,120 +430,6 @@ impl Issuer {
     }
 }
 
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AttemptEnd {
-    /// With a certificate, which is stored.
-    Issued,
-    Failed,
-    /// The front drains, or another machine has taken over: the process that orders next goes on with the order.
-    Interrupted,
-}
-
-/// Makes one attempt, which ends when the front drains, or when its lock among `locks` is lost.
-async fn order(
-    attempt: &Attempt<'_>,
-    tended: &mut TendedName,
-    drain: &Drain,
-    locks: &mut HeldLocks,
-) -> AttemptEnd {
-    let now = unix_seconds(SystemTime::now());
-    tended.state.begin(now, fastrand::f64());
-    // If this cannot be stored, a process that is killed would try again at once.
-    if !tended.keep(attempt.store, attempt.name) && !tended.may_be_unstored {
-        tended.state.problem = Some("the state of the name cannot be stored".to_owned());
-        return AttemptEnd::Failed;
-    }
-    let number = tended.state.failures;
-    let replaces = tended.certificate.as_ref().and_then(Identity::renewal_id);
-    let left = async {
-        tokio::select! {
-            _ = drain.begun() => {}
-            () = lost(attempt, locks) => {}
-        }
-        attempt.store.leave_answers();
-    };
-    let result = tokio::select! {
-        biased;
-        () = left => None,
-        result = run(attempt, &mut tended.state, replaces) => Some(result),
-    };
-    let now = unix_seconds(SystemTime::now());
-    match result {
-        None => {
-            tended.state.interrupt(now);
-            AttemptEnd::Interrupted
-        }
-        Some(Ok(certificate)) => {
-            tended.state.succeed(now, validity(&certificate));
-            tended.certificate = Some(certificate);
-            AttemptEnd::Issued
-        }
-        Some(Err(fault)) => {
-            note_fault(attempt, &mut tended.state, &fault);
-            say_fault(attempt, &tended.state, &fault, number);
-            AttemptEnd::Failed
-        }
-    }
-}
-
-/// Renews all locks until that of the attempt is lost.
-async fn lost(attempt: &Attempt<'_>, locks: &mut HeldLocks) {
-    let own = attempt.store.lock_file(attempt.name);
-    while locks.has(&own) {
-        sleep(RENEWAL_LOOK).await;
-        locks.renew();
-    }
-}
-
-/// Gets a certificate, and begins again if the authority refuses nonces.
-async fn run(
-    attempt: &Attempt<'_>,
-    state: &mut NameState,
-    replaces: Option<RenewalId>,
-) -> Result<Identity, AttemptFault> {
-    let mut result = attempt.run(state, replaces.clone()).await;
-    // An attempt goes on with what the one before has reached.
-    for _ in 0..NONCES_MAX {
-        if !result.as_ref().is_err_and(AttemptFault::is_of_nonce) {
-            break;
-        }
-        result = attempt.run(state, replaces.clone()).await;
-    }
-    result
-}
-
-fn note_fault(attempt: &Attempt<'_>, state: &mut NameState, fault: &AttemptFault) {
-    let problem = match &fault.problem {
-        Some(problem) => format!("{}: {problem}: {}", fault.step, fault.detail),
-        None => format!("{}: {}", fault.step, fault.detail),
-    };
-    let now = unix_seconds(SystemTime::now());
-    state.fail(now, problem, fault.retry_after);
-    if fault.ends_order(state.failures) {
-        state.order = None;
-    }
-    if fault.is_of_unknown_account() {
-        attempt.store.forget_account();
-    }
-}
-
-fn say_fault(attempt: &Attempt<'_>, state: &NameState, fault: &AttemptFault, number: u32) {
-    let challenge = attempt.challenge(state);
-    tracing::error!(
-        profile = attempt.profile,
-        name = attempt.name,
-        step = fault.step,
-        attempt = number,
-        challenge = challenge.map_or("none", AcmeChallenge::name),
-        problem = fault.problem.as_deref().unwrap_or("none"),
-        detail = fault.detail,
-        next = show_moment(state.next_attempt),
-        hint = fault.hint(challenge).unwrap_or_default(),
-        "acme"
-    );
-}
-
 /// Logs that a certificate ends soon, or has ended.
 fn say_end(attempt: &Attempt<'_>, tended: &TendedName, has_ended: bool) {
     let text = if has_ended {
@@ -578,27 +444,6 @@ fn say_end(attempt: &Attempt<'_>, tended: &TendedName, has_ended: bool) {
         next = show_moment(tended.next_attempt()),
         "{text}"
     );
-}
-
-/// Asks when the certificate is to be renewed, unless the front drains.
-async fn ask_window(attempt: &Attempt<'_>, tended: &mut TendedName, drain: &Drain) {
-    let id = tended.certificate.as_ref().and_then(Identity::renewal_id);
-    let asked = async {
-        match id {
-            Some(id) => attempt.window(id).await,
-            None => None,
-        }
-    };
-    let answer = tokio::select! {
-        biased;
-        _ = drain.begun() => return,
-        answer = asked => answer,
-    };
-    let now = unix_seconds(SystemTime::now());
-    let (window, holds) = answer.unzip();
-    tended
-        .state
-        .note_window(window, now, holds, fastrand::f64());
 }
 
 /// Whether a step changes what is stored of a name.
@@ -655,32 +500,6 @@ fn issued_name(profile: &str, name: &str) -> IssuedName {
     }
 }
 
-fn has_all(certificate: &Identity, names: &[String]) -> bool {
-    names
-        .iter()
-        .all(|name| certificate.facts.names.contains(name))
-}
-
-fn validity(certificate: &Identity) -> Validity {
-    Validity {
-        not_before: unix_seconds(certificate.facts.not_before),
-        not_after: unix_seconds(certificate.facts.not_after),
-    }
-}
-
-impl HeldLocks {
-    fn has(&self, file: &Path) -> bool {
-        self.by_file.contains_key(file)
-    }
-
-    /// Tells other machines that this process goes on, and gives up what they have taken over.
-    fn renew(&mut self) {
-        let held = self.by_file.len();
-        self.by_file.retain(|_, lock| lock.renew());
-        self.has_lost |= self.by_file.len() < held;
-    }
-}
-
 impl TendedProfile {
     fn new(live: &Arc<LiveProfile>) -> Self {
         Self {
@@ -729,93 +548,11 @@ impl TendedProfile {
     }
 }
 
-impl TendedName {
-    /// Reads what is stored of the certificate of these names. One that lacks a name is served, and due.
-    ///
-    /// # Errors
-    /// A file cannot be read now: it may well be there.
-    fn read(store: &Store, names: &[String]) -> io::Result<Self> {
-        let name = names.first().map_or("", |name| name);
-        let state = store.state(name)?;
-        let certificate = match store.identity(name, SystemTime::now()) {
-            Ok(certificate) => certificate.filter(|it| has_all(it, names)),
-            Err(StoredFault::Unread(error)) => return Err(error),
-            // Another one is ordered.
-            Err(StoredFault::Unusable(_)) => None,
-        };
-        Ok(Self {
-            state,
-            certificate,
-            alarmed_at: None,
-            may_be_unstored: false,
-            left_records: store.records(name)?,
-        })
-    }
-
-    /// Has records that were left in the DNS taken out once no order needs them.
-    fn take_out_records(&mut self, attempt: &Attempt<'_>) {
-        self.left_records
-            .retain(|left| !attempt.has_presented(&left.record));
-        if self.left_records.is_empty() || self.state.order.is_some() {
-            return;
-        }
-        for StoredRecord { record, .. } in &self.left_records {
-            let ChallengeRecord { name, value } = record;
-            tracing::warn!(
-                name,
-                value,
-                "a record of a challenge was left in the DNS; it is taken out"
-            );
-        }
-        take_out(
-            &attempt.config.dns_hook,
-            std::mem::take(&mut self.left_records),
-        );
-    }
-
-    /// Stores the state of the name; `false`: it is in memory alone.
-    fn keep(&mut self, store: &Store, name: &str) -> bool {
-        let is_kept = store.keep_state(name, &self.state);
-        self.may_be_unstored |= is_kept;
-        is_kept
-    }
-
-    fn validity(&self) -> Option<Validity> {
-        self.certificate.as_ref().map(validity)
-    }
-
-    /// The certificate, if the log is to tell of its end at the time `now`.
-    fn take_alarm(&mut self, now: u64) -> Option<Validity> {
-        let certificate = self.validity()?;
-        let pause = certificate.alarm_pause(now)?;
-        // The clock may have been set back.
-        let is_due = self.alarmed_at.is_none_or(|at| now.abs_diff(at) >= pause);
-        is_due.then(|| {
-            self.alarmed_at = Some(now);
-            certificate
-        })
-    }
-
-    /// When the next attempt begins, in seconds of the Unix epoch.
-    fn next_attempt(&self) -> u64 {
-        let renewal = self
-            .validity()
-            .map_or(0, |validity| self.state.renewal(validity));
-        renewal.max(self.state.next_attempt)
-    }
-}
-
 /// How often the thread looks whether anything is due.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How often an attempt goes on after the authority refused nonces.
-const NONCES_MAX: usize = 10;
-
 /// The pause between two tries to take locks that another process has, and between two looks at its certificates.
 const LOCK_PAUSE: Duration = Duration::from_secs(5);
-
-/// How often an attempt looks whether locks are to be renewed.
-const RENEWAL_LOOK: Duration = Duration::from_secs(10);
 
 /// How long the end of the process waits for the thread, which leaves an attempt at once.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -835,148 +572,3 @@ const UNSTORED_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// The pause after a directory could not be used.
 const FAULT_PAUSE: Duration = Duration::from_secs(60);
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::net::TcpListener;
-
-    use catamaran_testkit::tls::Pair;
-
-    use super::*;
-    use crate::listener::drain::Ending;
-    use crate::tls::acme::{pem_pair, test_config};
-
-    fn names() -> [String; 1] {
-        ["a.test".to_owned()]
-    }
-
-    #[test]
-    fn a_certificate_that_lacks_a_name_is_due() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(&test_config(folder.path()), &Arc::default());
-        store.open().unwrap();
-        let pair = pem_pair(&Pair::self_signed(&["a.test", "b.test"]));
-        assert!(store.install("a.test", &pair));
-        let step = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            let tended = TendedName::read(&store, &names).unwrap();
-            tended
-                .state
-                .next_step(tended.validity(), unix_seconds(SystemTime::now()))
-        };
-        assert_ne!(step(&["a.test", "b.test"]), NextStep::Order);
-        assert_eq!(step(&["a.test", "b.test", "c.test"]), NextStep::Order);
-    }
-
-    /// The authority accepts the connection and says nothing, for which the attempt would wait ten seconds.
-    #[test]
-    fn an_attempt_is_left_at_once_when_the_front_drains() {
-        let folder = tempfile::tempdir().unwrap();
-        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut config = test_config(folder.path());
-        config.directory = format!("https://{}/directory", silent.local_addr().unwrap());
-        let store = Store::new(&config, &Arc::default());
-        store.open().unwrap();
-        let mut tended = TendedName::read(&store, &names()).unwrap();
-        let drain = Drain::default();
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
-        let attempt = Attempt::new(&config, &store, "www", &config.names);
-        let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
-        let lock = lock.expect("nobody has it");
-        let mut locks = HeldLocks::default();
-        locks.by_file.insert(store.lock_file("a.test"), lock);
-        let (end, connection) = runtime.block_on(async {
-            let accepted = tokio::task::spawn_blocking(move || silent.accept());
-            let begin_drain = async {
-                let connection = accepted.await;
-                drain.begin(Ending::Closed);
-                connection
-            };
-            tokio::join!(
-                order(&attempt, &mut tended, &drain, &mut locks),
-                begin_drain
-            )
-        });
-        assert_eq!(end, AttemptEnd::Interrupted);
-        // It waited for nothing: the authority's side is still open, and the attempt does not count.
-        assert!(connection.is_ok() && tended.state.failures == 0);
-        runtime.shutdown_background();
-    }
-
-    #[test]
-    fn without_a_place_for_the_state_nothing_is_ordered() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = test_config(folder.path());
-        config.directory = "https://127.0.0.1:1/directory".to_owned();
-        let store = Store::new(&config, &Arc::default());
-        store.open().unwrap();
-        let mut tended = TendedName::read(&store, &names()).unwrap();
-        // A file in place of the name's directory.
-        let lock_file = store.lock_file("a.test");
-        fs::write(lock_file.parent().expect("a directory"), "").unwrap();
-        let attempt = Attempt::new(&config, &store, "www", &config.names);
-        let runtime = runtime::Builder::new_current_thread().build().unwrap();
-        let drain = Drain::default();
-        let end = runtime.block_on(order(
-            &attempt,
-            &mut tended,
-            &drain,
-            &mut HeldLocks::default(),
-        ));
-        assert_eq!(end, AttemptEnd::Failed);
-        let problem = "the state of the name cannot be stored";
-        assert_eq!(tended.state.problem.as_deref(), Some(problem));
-    }
-
-    #[test]
-    fn the_end_of_a_certificate_is_told_each_day_and_then_each_hour() {
-        const HOUR: u64 = 60 * 60;
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(&test_config(folder.path()), &Arc::default());
-        store.open().unwrap();
-        let mut tended = TendedName::read(&store, &names()).unwrap();
-        assert_eq!(tended.take_alarm(u64::MAX), None, "there is none");
-        let pair = pem_pair(&Pair::self_signed(&["a.test"]));
-        assert!(store.install("a.test", &pair));
-        tended = TendedName::read(&store, &names()).unwrap();
-        let Validity { not_after, .. } = tended.validity().expect("what was installed");
-        let mut told = Vec::new();
-        for hour in 0..53 {
-            let moment = not_after - 50 * HOUR + hour * HOUR;
-            told.extend(tended.take_alarm(moment).map(|_| hour));
-        }
-        assert_eq!(told, [0, 24, 48, 50, 51, 52]);
-    }
-
-    #[test]
-    fn a_name_whose_files_cannot_be_read_is_not_one_without_a_certificate() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(&test_config(folder.path()), &Arc::default());
-        store.open().unwrap();
-        let none = TendedName::read(&store, &names()).unwrap();
-        assert!(none.certificate.is_none() && none.state == NameState::default());
-
-        let pair = pem_pair(&Pair::self_signed(&["a.test"]));
-        assert!(store.install("a.test", &pair));
-        let stored = TendedName::read(&store, &names()).unwrap();
-        let identity = stored.certificate.expect("what was installed");
-        // A directory in place of a file: even root cannot read it.
-        for file in ["chain.pem", "key.pem"] {
-            let path = identity.facts.chain_file.with_file_name(file);
-            let text = fs::read(&path).unwrap();
-            fs::remove_file(&path).unwrap();
-            fs::create_dir(&path).unwrap();
-            assert!(TendedName::read(&store, &names()).is_err(), "{file}");
-            fs::remove_dir(&path).unwrap();
-            fs::write(&path, text).unwrap();
-        }
-        // What can be read and is of no use is ordered anew.
-        fs::write(&identity.facts.chain_file, "no certificate").unwrap();
-        let broken = TendedName::read(&store, &names()).unwrap();
-        assert!(broken.certificate.is_none());
-    }
-}
