@@ -17,7 +17,7 @@ use std::{io, thread};
 use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
 
-use self::ordering::{AttemptEnd, HeldLocks, ask_window, order};
+use self::ordering::{AttemptEnd, NameLocks, ask_window, order};
 use self::tended_name::TendedName;
 use crate::date::{show_moment, unix_seconds};
 use crate::tls::acme::IssuedName;
@@ -46,7 +46,7 @@ pub(crate) fn start(shared: &Arc<FrontState>) -> io::Result<IssuerThread> {
     let run = move || {
         let mut issuer = Issuer {
             runtime,
-            locks: HeldLocks::default(),
+            locks: NameLocks::default(),
             rivals: Rivals::default(),
             tended: BTreeMap::new(),
             began: Instant::now(),
@@ -106,7 +106,7 @@ impl IssuerThread {
 /// What the thread knows.
 struct Issuer {
     runtime: Runtime,
-    locks: HeldLocks,
+    locks: NameLocks,
     /// What is known of processes on other machines.
     rivals: Rivals,
     /// The profiles that get certificates, by name.

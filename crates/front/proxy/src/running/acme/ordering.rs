@@ -17,13 +17,13 @@ use crate::tls::acme::store::StoreLock;
 
 /// The locks of names that this process has.
 #[derive(Default)]
-pub(super) struct HeldLocks {
+pub(super) struct NameLocks {
     pub(super) by_file: HashMap<PathBuf, StoreLock>,
     /// Whether one was lost that this thread does not know of yet.
     pub(super) has_lost: bool,
 }
 
-impl HeldLocks {
+impl NameLocks {
     pub(super) fn has(&self, file: &Path) -> bool {
         self.by_file.contains_key(file)
     }
@@ -51,7 +51,7 @@ pub(super) async fn order(
     attempt: &Attempt<'_>,
     tended: &mut TendedName,
     drain: &Drain,
-    locks: &mut HeldLocks,
+    locks: &mut NameLocks,
 ) -> AttemptEnd {
     let now = unix_seconds(SystemTime::now());
     tended.state.begin(now, fastrand::f64());
@@ -94,7 +94,7 @@ pub(super) async fn order(
 }
 
 /// Renews all locks until that of the attempt is lost.
-async fn lost(attempt: &Attempt<'_>, locks: &mut HeldLocks) {
+async fn lost(attempt: &Attempt<'_>, locks: &mut NameLocks) {
     let own = attempt.store.lock_file(attempt.name);
     while locks.has(&own) {
         sleep(RENEWAL_LOOK).await;
@@ -213,7 +213,7 @@ mod tests {
         let attempt = Attempt::new(&config, &store, "www", &config.names);
         let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
         let lock = lock.expect("nobody has it");
-        let mut locks = HeldLocks::default();
+        let mut locks = NameLocks::default();
         locks.by_file.insert(store.lock_file("a.test"), lock);
         let (end, connection) = runtime.block_on(async {
             let accepted = tokio::task::spawn_blocking(move || silent.accept());
@@ -251,7 +251,7 @@ mod tests {
             &attempt,
             &mut tended,
             &drain,
-            &mut HeldLocks::default(),
+            &mut NameLocks::default(),
         ));
         assert_eq!(end, AttemptEnd::Failed);
         let problem = "the state of the name cannot be stored";

@@ -9,7 +9,7 @@ use crate::date::unix_seconds;
 use crate::tls::acme::dns_hook::take_out;
 use crate::tls::acme::order::Attempt;
 use crate::tls::acme::schedule::{NameState, Validity};
-use crate::tls::acme::store::{ChallengeRecord, Store, StoredFault, StoredRecord};
+use crate::tls::acme::store::{ChallengeRecord, RecordFile, Store, StoredFault};
 
 /// A name, as it was read when this process began to order for it: no other process changes it meanwhile.
 pub(super) struct TendedName {
@@ -21,7 +21,7 @@ pub(super) struct TendedName {
     /// that it is not one of many that each would make an attempt.
     pub(super) may_be_unstored: bool,
     /// The records that processes before this one have left in the DNS.
-    left_records: Vec<StoredRecord>,
+    left_records: Vec<RecordFile>,
 }
 
 impl TendedName {
@@ -54,7 +54,7 @@ impl TendedName {
         if self.left_records.is_empty() || self.state.order.is_some() {
             return;
         }
-        for StoredRecord { record, .. } in &self.left_records {
+        for RecordFile { record, .. } in &self.left_records {
             let ChallengeRecord { name, value } = record;
             tracing::warn!(
                 name,

@@ -12,14 +12,14 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::time::{Instant, sleep};
 
-use super::store::{ChallengeRecord, StoredRecord};
+use super::store::{ChallengeRecord, RecordFile};
 
 /// A record in the DNS, which is taken out when this is dropped, unless answers are left to the process that orders next.
 #[derive(Debug)]
 pub(super) struct PresentedRecord<'a> {
     hook: &'a [String],
     /// `None`: it is being taken out.
-    stored: Option<StoredRecord>,
+    stored: Option<RecordFile>,
     stays: Arc<AtomicBool>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> PresentedRecord<'a> {
     /// The program cannot be run, says no, or has not ended within [`HOOK_MAX`].
     pub(super) async fn present(
         hook: &'a [String],
-        stored: StoredRecord,
+        stored: RecordFile,
         stays: Arc<AtomicBool>,
     ) -> io::Result<PresentedRecord<'a>> {
         let mut run = HookRun::start(hook, "present", &stored.record, HOOK_MAX)?;
@@ -60,7 +60,7 @@ impl Drop for PresentedRecord<'_> {
 
 /// Has the program take records out of the DNS, one after the other, on a thread for that alone: neither a drain nor
 /// another name waits for it. A record that stays is stored for the next start.
-pub(crate) fn take_out(hook: &[String], records: Vec<StoredRecord>) {
+pub(crate) fn take_out(hook: &[String], records: Vec<RecordFile>) {
     let hook = hook.to_vec();
     let clean = move || {
         for stored in records {

@@ -77,7 +77,7 @@ pub(crate) struct ChallengeRecord {
 /// A record that was put into the DNS, or is about to be. It is stored until it is forgotten, so that the next process
 /// takes it out if this one is killed.
 #[derive(Debug)]
-pub(crate) struct StoredRecord {
+pub(crate) struct RecordFile {
     pub(crate) record: ChallengeRecord,
     path: PathBuf,
     memory: Arc<MemoryFiles>,
@@ -269,11 +269,11 @@ impl Store {
     }
 
     /// Stores a record of a name before it is put into the DNS.
-    pub(crate) fn keep_record(&self, name: &str, record: ChallengeRecord) -> StoredRecord {
+    pub(crate) fn keep_record(&self, name: &str, record: ChallengeRecord) -> RecordFile {
         let json = serde_json::to_vec(&record).expect("texts");
         let digest = hexadecimal(&Sha256::digest(&record.value)[..8]);
         let file = format!("{RECORD_PREFIX}{digest}.json");
-        let stored = self.stored_record(record, self.of_name(name).join(file));
+        let stored = self.record_file(record, self.of_name(name).join(file));
         self.memory.write(&stored.path, &json);
         stored
     }
@@ -282,7 +282,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn records(&self, name: &str) -> io::Result<Vec<StoredRecord>> {
+    pub(crate) fn records(&self, name: &str) -> io::Result<Vec<RecordFile>> {
         let mut records = Vec::new();
         let entries = match fs::read_dir(self.of_name(name)) {
             Ok(entries) => entries,
@@ -301,7 +301,7 @@ impl Store {
             let path = entry.path();
             let text = self.read(&path)?.unwrap_or_default();
             match serde_json::from_str(&text) {
-                Ok(record) => records.push(self.stored_record(record, path)),
+                Ok(record) => records.push(self.record_file(record, path)),
                 // A crash of the machine may leave that.
                 Err(error) => {
                     tracing::error!(path = %path.display(), %error, "what is stored of a record in the DNS cannot be understood");
@@ -311,8 +311,8 @@ impl Store {
         Ok(records)
     }
 
-    fn stored_record(&self, record: ChallengeRecord, path: PathBuf) -> StoredRecord {
-        StoredRecord {
+    fn record_file(&self, record: ChallengeRecord, path: PathBuf) -> RecordFile {
+        RecordFile {
             record,
             path,
             memory: Arc::clone(&self.memory),
@@ -398,7 +398,7 @@ impl StoreLock {
     }
 }
 
-impl StoredRecord {
+impl RecordFile {
     /// Notes that the record is not in the DNS any more.
     pub(crate) fn forget(&self) {
         self.memory.remove(&self.path);
