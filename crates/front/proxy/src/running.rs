@@ -40,6 +40,7 @@ use crate::serve::event_loop::{self, Assignment};
 use crate::site::retired::RetiredBackends;
 use crate::site::{BackendStatus, Site};
 use crate::tls::acme::IssuanceFigures;
+use crate::tls::acme::memory::MemoryFiles;
 use crate::tls::{self, ProfileError, Profiles};
 use crate::traces::Traces;
 use crate::users::UsersError;
@@ -136,18 +137,9 @@ pub fn start_inheriting(
     site.say_clients_max(None);
     let overrides = inheritance.overrides();
     let log = OpenedLog::new(&config.log).map_err(StartError::AccessLog)?;
-    let key_lines =
-        tls::open_key_log(config.server.tls_key_log.as_deref()).map_err(StartError::KeyLog)?;
-    let key_log = key_lines.clone().map(KeyLog::new);
-    let known = |profile: &str| inheritance.ticket_keys(profile);
+    let (key_lines, key_log) = open_key_log(&config)?;
     let issued_memory = Arc::default();
-    let profiles = tls::profiles(
-        &config.tls,
-        &config.listeners,
-        known,
-        key_log.as_ref(),
-        &issued_memory,
-    )?;
+    let profiles = first_profiles(&config, &inheritance, key_log.as_ref(), &issued_memory)?;
     let bound = bind_all(config.listeners, &ports, count, &mut inheritance)?;
     let admin_bound = bind_admin(config.admin.as_ref(), &ports, &mut inheritance)?;
     let control = Control::start(config.admin.as_ref(), overrides, commands);
@@ -205,6 +197,26 @@ pub fn start_inheriting(
     }
     inheritance.say_ready();
     Ok(running)
+}
+
+/// The log of TLS secrets and its queue, if there is to be one.
+fn open_key_log(config: &Config) -> Result<(Option<LineQueue>, Option<Arc<KeyLog>>), StartError> {
+    let path = config.server.tls_key_log.as_deref();
+    let lines = tls::open_key_log(path).map_err(StartError::KeyLog)?;
+    let log = lines.clone().map(KeyLog::new);
+    Ok((lines, log))
+}
+
+/// The TLS profiles of the configuration, with the ticket keys of the previous process.
+fn first_profiles(
+    config: &Config,
+    inheritance: &Inheritance,
+    key_log: Option<&Arc<KeyLog>>,
+    issued_memory: &Arc<MemoryFiles>,
+) -> Result<Profiles, ProfileError> {
+    let known = |profile: &str| inheritance.ticket_keys(profile);
+    let (profiles, listeners) = (&config.tls, &config.listeners);
+    tls::profiles(profiles, listeners, known, key_log, issued_memory)
 }
 
 /// The listeners with their sockets, one for each worker.
