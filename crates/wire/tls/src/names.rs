@@ -6,6 +6,7 @@
 //! the certificate of its challenge, or none.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -92,10 +93,12 @@ impl Names {
     }
 
     /// These names with certificates that were issued to this program. For a name that has a certificate
-    /// already, that one stays; none becomes the default.
+    /// already, that one stays; of issued ones the newest counts; none becomes the default.
     pub(crate) fn with_issued(&self, issued: &IssuedCertificates) -> Self {
         let mut names = self.clone();
-        for identity in &issued.identities {
+        let mut identities: Vec<&Identity> = issued.identities.iter().collect();
+        identities.sort_by_key(|identity| Reverse(identity.facts.not_before));
+        for identity in identities {
             for name in &identity.facts.names {
                 if self.keys(name).is_none() {
                     add(names.keys_of(name), &identity.certified);

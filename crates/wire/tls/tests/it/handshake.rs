@@ -316,6 +316,28 @@ fn a_certificate_that_is_served_stays_for_an_awaited_name_until_it_ends() {
 }
 
 #[test]
+fn of_two_issued_certificates_of_a_name_the_newer_is_shown() {
+    let (older, newer) = (authority("older"), authority("newer"));
+    let both = plain(&older, &["a.test", "b.test"]);
+    let own = newer.sign(&["b.test"], |params| {
+        params.not_before = date_time_ymd(2020, 1, 1);
+    });
+    let identities = [both, own.unwrap()].map(|pair| issued(&pair)).to_vec();
+    let files = ProfileFiles {
+        issued: IssuedCertificates {
+            identities,
+            awaited: Vec::new(),
+        },
+        ..ProfileFiles::default()
+    };
+    let profile = profile(&settings(), &files);
+    for (name, issuer) in [("a.test", older), ("b.test", newer)] {
+        let met = meet(&profile, &trust(&issuer.pem(), name, None)).map(|_| ());
+        assert_eq!(met, Ok(()), "{name}");
+    }
+}
+
+#[test]
 fn a_name_without_its_first_certificate_is_refused_until_it_is_issued() {
     let ca = authority("ca");
     let meets =
