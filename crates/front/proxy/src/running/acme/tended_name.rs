@@ -25,15 +25,20 @@ pub(super) struct TendedName {
 }
 
 impl TendedName {
-    /// Reads what is stored of the certificate of these names. One that lacks a name is served, and due.
+    /// Reads what is stored of the certificate of these names. One that lacks a name is served, and due at once, unless
+    /// an attempt for the next one has failed.
     ///
     /// # Errors
     /// A file cannot be read now: it may well be there.
     pub(super) fn read(store: &Store, names: &[String]) -> io::Result<Self> {
         let name = names.first().map_or("", |name| name);
-        let state = store.state(name)?;
+        let mut state = store.state(name)?;
         let certificate = match store.identity(name, SystemTime::now()) {
-            Ok(certificate) => certificate.filter(|it| has_all(it, names)),
+            Ok(Some(certificate)) if !has_all(&certificate, names) => {
+                state.note_other_names();
+                None
+            }
+            Ok(certificate) => certificate,
             Err(StoredFault::Unread(error)) => return Err(error),
             // Another one is ordered.
             Err(StoredFault::Unusable(_)) => None,
@@ -135,15 +140,29 @@ mod tests {
         store.open().unwrap();
         let pair = pem_pair(&Pair::self_signed(&["a.test", "b.test"]));
         assert!(store.install("a.test", &pair));
+        let now = unix_seconds(SystemTime::now());
         let step = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
             let tended = TendedName::read(&store, &names).unwrap();
-            tended
-                .state
-                .next_step(tended.validity(), unix_seconds(SystemTime::now()))
+            tended.state.next_step(tended.validity(), now)
         };
+        // It was issued just now.
+        let mut state = NameState::default();
+        state.begin(now, 0.0);
+        state.succeed(
+            now,
+            TendedName::read(&store, &names())
+                .unwrap()
+                .validity()
+                .unwrap(),
+        );
+        assert!(store.keep_state("a.test", &state));
         assert_ne!(step(&["a.test", "b.test"]), NextStep::Order);
         assert_eq!(step(&["a.test", "b.test", "c.test"]), NextStep::Order);
+        // A start does not take the pause off that follows a failure.
+        state.begin(now, 0.0);
+        assert!(store.keep_state("a.test", &state));
+        assert_eq!(step(&["a.test", "c.test"]), NextStep::Wait(now + 60));
     }
 
     #[test]

@@ -146,6 +146,14 @@ impl NameState {
         };
     }
 
+    /// Notes that the certificate lacks a name. The next attempt does not wait as it does after a certificate was issued,
+    /// but after a failure.
+    pub(crate) fn note_other_names(&mut self) {
+        if self.failures == 0 {
+            self.next_attempt = 0;
+        }
+    }
+
     /// Notes that this process ended the attempt, whose end is not the authority's fault. The first in a row does not count,
     /// and goes on from the moment `now` on; further ones wait as after a failure, because a front that is stopped again and
     /// again asks the authority each time.
