@@ -138,7 +138,7 @@ impl Issuer {
     fn tend_all(&mut self, shared: &FrontState) {
         let profiles = shared.profiles.load_full();
         self.forget(shared, &profiles);
-        self.store_again(&shared.issued_memory);
+        let has_stored = self.store_again(&shared.issued_memory);
         self.locks.renew();
         let has_lost = std::mem::take(&mut self.locks.has_lost);
         for (profile, live) in profiles.iter() {
@@ -148,6 +148,9 @@ impl Issuer {
             let store = Store::new(config, &shared.issued_memory);
             if has_lost {
                 self.give_up_lost(profile, &store);
+            }
+            if has_stored {
+                put_in_force(shared, profile, live);
             }
             self.take_locks(shared, profile, live, &store);
             self.read_missing(shared, profile, live, &store);
@@ -211,22 +214,23 @@ impl Issuer {
         tended.next_locks = Some(Instant::now());
     }
 
-    /// Tries again to store what the disk did not take.
-    fn store_again(&mut self, memory: &MemoryFiles) {
+    /// Tries again to store what the disk did not take. Returns whether all of it is stored now.
+    fn store_again(&mut self, memory: &MemoryFiles) -> bool {
         if memory.is_empty() {
             // A challenge's answer needs no storing once it is over.
             self.unstored_told = None;
-            return;
+            return false;
         }
         let now = Instant::now();
         if now < self.next_storing {
-            return;
+            return false;
         }
         self.next_storing = now + STORING_PAUSE;
         match memory.store() {
             Ok(()) => {
                 tracing::info!("what `state_dir` did not take is stored");
                 self.unstored_told = None;
+                return true;
             }
             Err(error) if self.unstored_told.is_none_or(|at| now >= at + TOLD_PAUSE) => {
                 tracing::error!(%error, "certificates or their states are in memory alone, as `state_dir` cannot be written: a restart loses them");
@@ -234,6 +238,7 @@ impl Issuer {
             }
             Err(_) => {}
         }
+        false
     }
 
     /// Takes the locks of a profile's names that it can have, and serves what is stored of the others.
@@ -489,6 +494,7 @@ fn note_unready(shared: &FrontState, label: &IssuedName, problem: &str) {
 fn note_followed(shared: &FrontState, label: &IssuedName) {
     shared.issuance.note(label, |figures| {
         figures.is_followed = true;
+        figures.is_unstored = false;
         figures.problem = None;
     });
 }

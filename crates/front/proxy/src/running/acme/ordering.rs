@@ -39,7 +39,7 @@ impl NameLocks {
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptEnd {
-    /// With a certificate, which is stored.
+    /// With a certificate, which is stored unless the disk does not take it.
     Issued,
     Failed,
     /// The front drains, or another machine has taken over: the process that orders next goes on with the order.
