@@ -1,5 +1,6 @@
 //! Attempts with an authority that does what none should.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -54,7 +55,7 @@ impl AcmeAnswer {
     }
 }
 
-/// Answers every request with what `answer` makes of it; `None`: as a good authority does.
+/// An authority that answers as none should.
 struct FaultyAuthority {
     url: String,
     address: SocketAddr,
@@ -64,7 +65,15 @@ struct FaultyAuthority {
 }
 
 impl FaultyAuthority {
+    /// Answers every request with what `answer` makes of it; `None`: as a good authority does.
     fn start(answer: impl Fn(&AcmeRequest) -> Option<AcmeAnswer> + Send + 'static) -> Self {
+        Self::start_with(move |request, good| answer(request).unwrap_or(good))
+    }
+
+    /// Answers every request with what `change` makes of a good authority's answer.
+    fn start_with(
+        change: impl Fn(&AcmeRequest, AcmeAnswer) -> AcmeAnswer + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("https://{address}");
@@ -75,10 +84,8 @@ impl FaultyAuthority {
         let (all, own) = (Arc::clone(&asked), url.clone());
         let serve = move || {
             for connection in listener.incoming() {
-                let Some(request) = serve(&mut connection.unwrap(), &profile, |request| {
-                    let good = || as_it_should(request, &own);
-                    answer(request).unwrap_or_else(good)
-                }) else {
+                let answer = |request: &AcmeRequest| change(request, as_it_should(request, &own));
+                let Some(request) = serve(&mut connection.unwrap(), &profile, answer) else {
                     return;
                 };
                 lock(&all).push(request);
@@ -308,6 +315,43 @@ fn a_foreign_certificate_is_not_taken_and_the_old_one_stays() {
         assert_eq!(fault.step, "install", "{fault:?}");
         assert!(fault.detail.contains(expected), "{fault:?}");
         assert_eq!((served(), state.order), (before, None));
+    }
+}
+
+#[test]
+fn only_names_of_the_order_are_proved() {
+    for (value, is_wildcard, asked) in [
+        ("other.test", false, "other.test"),
+        ("a.test", true, "*.a.test"),
+        ("../a.test", false, "../a.test"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = FaultyAuthority::start_with(move |request, good| match &*request.path {
+            "/orders" => {
+                let mut order: Value = serde_json::from_slice(&good.body).unwrap();
+                order["status"] = "pending".into();
+                AcmeAnswer {
+                    body: order.to_string().into_bytes(),
+                    ..good
+                }
+            }
+            "/authorization" => {
+                let challenge = json!({
+                    "type": "http-01", "status": "pending", "token": "t", "url": "https://ca.test/c",
+                });
+                let authorization = json!({
+                    "status": "pending", "identifier": {"type": "dns", "value": value},
+                    "wildcard": is_wildcard, "challenges": [challenge],
+                });
+                AcmeAnswer::json(200, &authorization)
+            }
+            _ => good,
+        });
+        let (_, fault) = authority.attempt(folder.path(), None);
+        let expected = format!("the authority wants `{asked}` proved");
+        assert_eq!((fault.step, fault.detail), ("challenge", expected));
+        let pending = fs::read_dir(folder.path().join("pending")).unwrap();
+        assert_eq!(pending.count(), 0);
     }
 }
 

@@ -14,7 +14,7 @@ use instant_acme::{
     Problem, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, RsaKeySize};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::challenges;
 use super::client::AuthorityClient;
@@ -199,14 +199,19 @@ impl<'a> Attempt<'a> {
         }
         let is_by_file =
             |name: &&String| self.challenge_of(name, state) == Some(AcmeChallenge::Http01);
-        let mut looked = Ok(());
-        for name in self.names.iter().filter(is_by_file) {
-            looked = preflight::look(self.store, name).await;
-            if looked.is_err() {
-                break;
+        let look = async {
+            for name in self.names.iter().filter(is_by_file) {
+                preflight::look(self.store, name).await?;
             }
-        }
-        let Err(error) = looked else {
+            io::Result::Ok(())
+        };
+        let looked = timeout(PREFLIGHT_MAX, look).await;
+        let too_long = || {
+            Err(io::Error::other(format!(
+                "it has not ended within {PREFLIGHT_MAX:?}"
+            )))
+        };
+        let Err(error) = looked.unwrap_or_else(|_elapsed| too_long()) else {
             return Ok(());
         };
         if state.failures.is_multiple_of(3) {
@@ -618,6 +623,9 @@ fn new_key(key_type: IssuedKeyType) -> Result<KeyPair, rcgen::Error> {
 
 /// How the authority is asked whether it has decided: after 250 ms, then at doubled pauses, for a minute.
 const POLL: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(60));
+
+/// How long the look at all names of a certificate may take: one that does not lead here takes ten seconds.
+const PREFLIGHT_MAX: Duration = Duration::from_secs(60);
 
 /// How long an attempt waits for the account that another process makes.
 const ACCOUNT_WAIT: Duration = Duration::from_secs(60);

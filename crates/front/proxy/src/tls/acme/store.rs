@@ -365,8 +365,9 @@ impl Store {
     /// Lets the front answer a challenge until the guard is dropped.
     pub(crate) fn answer(&self, token: &str, answer: &str) -> io::Result<PendingChallenge> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if token.is_empty() || !token.bytes().all(is_token) {
-            let text = "the authority's token is not of base64url (RFC 8555, section 8.3)";
+        if !(1..=TOKEN_MAX).contains(&token.len()) || !token.bytes().all(is_token) {
+            let text =
+                "the authority's token is not a short one of base64url (RFC 8555, section 8.3)";
             return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
         Ok(self.pending(self.pending.join(token), answer))
@@ -516,6 +517,9 @@ fn narrow(path: &Path, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// The most bytes of a token, which names a file. Authorities send some 43.
+const TOKEN_MAX: usize = 200;
 
 /// The most characters of a host in the name of a folder, which has at most 255 (`NAME_MAX`).
 const HOST_CHARS_MAX: usize = 200;
@@ -757,8 +761,10 @@ mod tests {
             .unwrap();
         drop(store.lock("a.test", &mut Rivals::default()).unwrap());
         assert!(!left.exists());
-        for token in ["", "../x", "a/b", "a.b"] {
+        let long = "a".repeat(TOKEN_MAX + 1);
+        for token in ["", "../x", "a/b", "a.b", long.as_str()] {
             assert!(store.answer(token, "x").is_err(), "{token}");
         }
+        drop(store.answer(&long[1..], "x").unwrap());
     }
 }
