@@ -41,6 +41,8 @@ pub(crate) struct Rivals(HashMap<PathBuf, Rival>);
 #[derive(Debug)]
 struct Rival {
     owner: Owner,
+    /// The name of the machine that it is about, or was before it was over.
+    host: String,
     /// Since when the file has been so.
     since: Instant,
     /// Whether it is this process's own claim, which holds once it is found there again.
@@ -148,6 +150,7 @@ impl Rivals {
         let is_over = now.seconds > found.until || age >= HOLDS;
         let is_own = is_over && owner.write(path, now.seconds).is_ok();
         let rival = Rival {
+            host: found.host.clone(),
             owner: if is_own { owner } else { found },
             since,
             is_own,
@@ -158,8 +161,7 @@ impl Rivals {
 
     /// The machine of another process's claim; `None`: none was found.
     pub(crate) fn host(&self, path: &Path) -> Option<&str> {
-        let rival = self.0.get(path).filter(|it| !it.is_own)?;
-        Some(&rival.owner.host)
+        self.0.get(path).map(|it| &*it.host)
     }
 
     /// Forgets the files that are of no interest any more.
