@@ -32,7 +32,7 @@ impl Front {
         for upstream in upstreams {
             command.args(["--upstream", upstream]);
         }
-        Self::start(&mut command, tempfile::tempdir()?)
+        Self::with_command(&mut command, tempfile::tempdir()?)
     }
 
     /// `catamaran serve` with these arguments and environment variables.
@@ -43,7 +43,7 @@ impl Front {
         let mut command = Command::new(binary()?);
         command.arg("serve").args(arguments);
         command.envs(variables.iter().copied());
-        Self::start(&mut command, tempfile::tempdir()?)
+        Self::with_command(&mut command, tempfile::tempdir()?)
     }
 
     /// `catamaran serve --config FILE` with a listener on a free port, and `tables` after it.
@@ -82,7 +82,7 @@ impl Front {
         fs::write(&file, config.replace("{directory}", &path))?;
         let mut command = Command::new(binary()?);
         command.arg("serve").arg("--config").arg(&file).args(flags);
-        Self::start(&mut command, directory)
+        Self::with_command(&mut command, directory)
     }
 
     /// As [`Front::with_config`], but names are resolved only by the file `hosts` in the front's directory; `hosts`
@@ -112,7 +112,7 @@ impl Front {
             )
             .arg(binary()?)
             .current_dir(path);
-        Self::start(&mut command, directory)
+        Self::with_command(&mut command, directory)
     }
 
     /// As [`Front::with_config`], but `folder` is a disk of its own, of so many KiB, which [`Front::seen`] shows.
@@ -133,7 +133,7 @@ impl Front {
             .arg(kib.to_string())
             .arg(folder)
             .current_dir(directory.path());
-        Self::start(&mut command, directory)
+        Self::with_command(&mut command, directory)
     }
 
     /// Where this process finds what the front sees at a path.
@@ -159,7 +159,7 @@ impl Front {
         let mut command = Command::new(binary()?);
         command.arg("serve").arg("--config").arg(file);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        Self::start(&mut command, tempfile::tempdir()?)
+        Self::with_command(&mut command, tempfile::tempdir()?)
     }
 
     /// The address at which the front listens.
@@ -272,7 +272,11 @@ impl Front {
         self.process.directory()
     }
 
-    fn start(command: &mut Command, directory: TempDir) -> anyhow::Result<Self> {
+    /// The front that a command starts, which owns `directory`.
+    ///
+    /// # Errors
+    /// The front did not start; the message has its output.
+    pub fn with_command(command: &mut Command, directory: TempDir) -> anyhow::Result<Self> {
         let process = Process::spawn_in(command, directory)?;
         let address = process.wait_for_line("the line `listening on`", |line| {
             let (_, url) = line.split_once("listening on http")?;

@@ -34,6 +34,8 @@ pub struct PebbleSettings {
     pub binds_accounts: bool,
     /// How long its certificates are valid.
     pub lifetime: Duration,
+    /// Whether it asks at the ports 80 and 443, as others do, which this process may have in a namespace of its own.
+    pub asks_at_usual_ports: bool,
 }
 
 impl Default for PebbleSettings {
@@ -41,6 +43,7 @@ impl Default for PebbleSettings {
         Self {
             binds_accounts: false,
             lifetime: Duration::from_secs(90 * 24 * 60 * 60),
+            asks_at_usual_ports: false,
         }
     }
 }
@@ -75,9 +78,12 @@ impl Pebble {
         let directory = tempfile::tempdir()?;
         let at = |file: &str| directory.path().join(file);
         let (listen, management) = (address::unused()?, address::unused()?);
-        let (challenges, dns, dns_management) =
-            (address::unused()?, address::unused()?, address::unused()?);
-        let tls_challenges = address::unused()?;
+        let (dns, dns_management) = (address::unused()?, address::unused()?);
+        let (mut challenges, mut tls_challenges) = (address::unused()?, address::unused()?);
+        if settings.asks_at_usual_ports {
+            challenges.set_port(80);
+            tls_challenges.set_port(443);
+        }
         // The server's certificate must be that of an authority's leaf.
         let authority = Authority::new("of-pebble")?;
         authority.issue(directory.path(), "server", &[&listen.ip().to_string()])?;

@@ -11,6 +11,7 @@ mod https;
 mod resumption;
 mod told;
 mod tomcat;
+mod usual_ports;
 
 use std::fs;
 use std::net::SocketAddr;
