@@ -499,13 +499,13 @@ impl<'a> Writer<'a> {
             self.line("auth", &quoted(name));
         }
         if asks_access(action)
-            && let Access::Networks { allow, deny } = &rule.settings.access
+            && let Access::Clients(tests) = &rule.settings.access
         {
-            if !allow.is_empty() {
-                self.line("allow", &quoted_list(allow));
-            }
-            if !deny.is_empty() {
-                self.line("deny", &quoted_list(deny));
+            let networks = &tests.networks;
+            for (key, list) in [("allow", &networks.allow), ("deny", &networks.deny)] {
+                if !list.is_empty() {
+                    self.line(key, &quoted_list(list));
+                }
             }
         }
         // The source asks for certificates of clients before it answers anything itself, so the route must, too. For a

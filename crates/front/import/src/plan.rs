@@ -4,6 +4,7 @@
 //! Each reader of a server's files puts the rules in that server's order, so that they do what the source does.
 //! [`crate::emit`] writes routes that give the same result by the front's own order.
 
+mod access;
 mod depth;
 mod limits;
 mod listener;
@@ -15,6 +16,7 @@ mod sign_ons;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
+pub(crate) use access::{Access, ClientTests, Networks};
 pub(crate) use depth::{BELOW_OTHERS, DepthCount, depth, depth_key};
 pub(crate) use limits::{Limits, ZoneLimit};
 pub(crate) use listener::{ClientCertificates, Listener, Tls, TlsSettings};
@@ -241,33 +243,6 @@ pub(crate) struct Settings {
     /// Changes by httpd's `Header always`, which has a table of its own, while sections are being applied; then they are
     /// part of `response_fields`.
     pub(crate) always_fields: Fields,
-}
-
-/// The clients that are let in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// All clients are let in.
-    #[default]
-    Open,
-    /// Clients from some networks; `deny` takes precedence over `allow`.
-    Networks {
-        allow: Vec<String>,
-        deny: Vec<String>,
-    },
-    /// All clients with one of these methods, of which GET includes HEAD; with `except`, all with any other method.
-    /// It is used only while sections are being applied; then there are rules by methods.
-    Methods { names: Vec<String>, except: bool },
-    /// Users who have signed on by a password, from these networks; without networks, from all. It is used only while
-    /// sections are being applied; then the rule has a sign-on.
-    SignedOn {
-        members: Members,
-        allow: Vec<String>,
-        deny: Vec<String>,
-    },
-    /// No client; the source also refuses all.
-    Nobody,
-    /// Clients that only the old server can distinguish; without it, the paths are closed.
-    Unsaid,
 }
 
 /// Changes to header fields: names removed, and names set or added with values.
@@ -617,7 +592,7 @@ impl Plan {
     pub(crate) fn hide_networks(&mut self) {
         let rules = self.hosts.iter_mut().flat_map(|it| &mut it.rules);
         for rule in rules {
-            if matches!(rule.settings.access, Access::Networks { .. }) {
+            if matches!(rule.settings.access, Access::Clients(_)) {
                 rule.settings.access = Access::Unsaid;
             }
         }

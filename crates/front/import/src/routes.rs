@@ -549,10 +549,11 @@ impl Earlier {
 /// What a rule does with requests after its access rules: 403 if they let in nobody, [`Action::Closed`] if only the
 /// old server can decide, else the rule's action.
 pub(crate) fn outcome(rule: &Rule) -> Action {
-    match rule.settings.access {
+    match &rule.settings.access {
         Access::Nobody => Action::Answer(403),
-        Access::Unsaid | Access::Methods { .. } | Access::SignedOn { .. } => Action::Closed,
-        Access::Open | Access::Networks { .. } => rule.action.clone(),
+        Access::Open => rule.action.clone(),
+        Access::Clients(tests) if tests.are_of_networks() => rule.action.clone(),
+        Access::Clients(_) | Access::Methods { .. } | Access::Unsaid => Action::Closed,
     }
 }
 

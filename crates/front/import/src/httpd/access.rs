@@ -6,7 +6,7 @@ use crate::directive::Directive;
 use crate::httpd::order;
 use crate::judge::JudgedPlace;
 use crate::ledger::{Id, Ledger};
-use crate::plan::{Access, AuthSettings, AuthValue, Members, Satisfy};
+use crate::plan::{Access, AuthSettings, AuthValue, ClientTests, Members, Networks, Satisfy};
 
 /// The access rules of a section. mod_authz_core and mod_access_compat decide independently, and both must let a
 /// client in. What a section says to one of them replaces what an outer section says to it.
@@ -97,74 +97,22 @@ impl Guards {
         let methods = self.methods.clone().unwrap_or_default();
         if_strange(
             self.is_strange,
-            both(satisfied(self.satisfy, authz, compat), methods),
+            satisfied(self.satisfy, authz, compat).and(methods),
         )
     }
 }
 
-/// The clients that `Require` and `Order` let in together. If one of both suffices, and each lets in some clients, it is
-/// not known.
+/// The clients that `Require` and `Order` let in together.
 pub(crate) fn satisfied(satisfy: Option<Satisfy>, authz: Access, compat: Access) -> Access {
-    match (satisfy, authz, compat) {
-        (Some(Satisfy::All) | None, authz, compat) => both(authz, compat),
-        (_, Access::Nobody, other) | (_, other, Access::Nobody) => other,
-        (_, authz, compat) if authz == compat => authz,
-        _ => Access::Unsaid,
-    }
-}
-
-/// The clients that pass both guards.
-pub(crate) fn both(one: Access, two: Access) -> Access {
-    match (one, two) {
-        (Access::Open, other) | (other, Access::Open) => other,
-        (Access::Nobody, _) | (_, Access::Nobody) => Access::Nobody,
-        (one, two) if one == two => one,
-        (one @ Access::SignedOn { .. }, other) | (other, one @ Access::SignedOn { .. }) => {
-            signed_on_and(one, other)
-        }
-        // The importer does not compute the common part of two lists.
-        _ => Access::Unsaid,
-    }
-}
-
-/// The users of a sign-on who also pass another guard.
-fn signed_on_and(one: Access, other: Access) -> Access {
-    match (one, other) {
-        (
-            Access::SignedOn {
-                members,
-                allow,
-                deny,
-            },
-            Access::Networks {
-                allow: allowed,
-                deny: denied,
-            },
-        ) if allow.is_empty() && deny.is_empty() => Access::SignedOn {
-            members,
-            allow: allowed,
-            deny: denied,
+    match satisfy {
+        Some(Satisfy::All) | None => authz.and(compat),
+        Some(Satisfy::Any(_)) => match (authz, compat) {
+            // An outer section may say who passes.
+            (Access::Open, Access::Clients(_)) | (Access::Clients(_), Access::Open) => {
+                Access::Unsaid
+            }
+            (authz, compat) => authz.or(compat),
         },
-        (
-            Access::SignedOn {
-                members,
-                allow,
-                deny,
-            },
-            Access::SignedOn {
-                members: others,
-                allow: allowed,
-                deny: denied,
-            },
-        ) if allow == allowed && deny == denied => match members.and(others) {
-            Some(members) => Access::SignedOn {
-                members,
-                allow,
-                deny,
-            },
-            None => Access::Unsaid,
-        },
-        _ => Access::Unsaid,
     }
 }
 
@@ -172,7 +120,7 @@ fn signed_on_and(one: Access, other: Access) -> Access {
 /// [`Access::Nobody`] if nobody is let in anyway.
 pub(crate) fn if_strange(is_strange: bool, access: Access) -> Access {
     if is_strange {
-        both(access, Access::Unsaid)
+        access.and(Access::Unsaid)
     } else {
         access
     }
@@ -307,7 +255,7 @@ fn joined_methods(
         |access: &Option<Access>| is_open(access) || *access == Some(Access::Nobody);
     // A sign-on holds for all methods: no client gets more by it.
     let all = || of_named.iter().map(|it| &it.1).chain([&of_others]);
-    let signed_on = all().find(|it| matches!(it, Some(Access::SignedOn { .. })));
+    let signed_on = all().find(|it| asks_password(it));
     if let Some(signed_on) = signed_on
         && all().all(|it| is_open(it) || it == signed_on)
     {
@@ -325,6 +273,11 @@ fn joined_methods(
         (true, false) => Access::Nobody,
         (false, except) => Access::Methods { names, except },
     })
+}
+
+/// Whether users are let in after they have signed on by a password.
+fn asks_password(access: &Option<Access>) -> bool {
+    matches!(access, Some(Access::Clients(tests)) if tests.members.is_some())
 }
 
 /// The directives that apply to requests with a method; `None`: with a method that no section names. The directives of
@@ -358,7 +311,7 @@ fn say_limits(directives: &[Directive], guards: &Guards, ledger: &mut Ledger) {
         } else {
             ledger.mapped(limit.id);
         }
-        if matches!(guards.authz, Some(Access::SignedOn { .. })) {
+        if asks_password(&guards.authz) {
             ledger.note(limit.id, "the password is asked for with all methods");
         }
     }
@@ -479,12 +432,7 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
         last = Some(directive.id);
     }
     let were_known = !alternatives.contains(&Access::Unsaid);
-    let access = match alternatives.len() {
-        0 => None,
-        // A single one may be any kind of access.
-        1 => alternatives.pop(),
-        _ => Some(any_of(alternatives)),
-    };
+    let access = alternatives.into_iter().reduce(Access::or);
     if let Some(last) = last
         && were_known
         && access == Some(Access::Unsaid)
@@ -492,47 +440,6 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
         ledger.unmapped(last, ALTERNATIVES);
     }
     access
-}
-
-/// The clients that pass any of several requirements.
-fn any_of(alternatives: Vec<Access>) -> Access {
-    let mut networks: Vec<String> = Vec::new();
-    let mut signed_on: Option<Members> = None;
-    let mut is_open = false;
-    for access in alternatives {
-        match access {
-            Access::Open => is_open = true,
-            Access::Nobody => {}
-            Access::Networks { allow, deny } if deny.is_empty() => networks.extend(allow),
-            Access::SignedOn {
-                members,
-                allow,
-                deny,
-            } if allow.is_empty() && deny.is_empty() => {
-                signed_on = Some(match signed_on {
-                    Some(others) => others.or(members),
-                    None => members,
-                });
-            }
-            // A list of networks cannot contain the others.
-            _ => return Access::Unsaid,
-        }
-    }
-    match (signed_on, is_open, networks.is_empty()) {
-        (None, true, _) => Access::Open,
-        (None, false, true) => Access::Nobody,
-        (None, false, false) => Access::Networks {
-            allow: networks,
-            deny: Vec::new(),
-        },
-        (Some(members), false, true) => Access::SignedOn {
-            members,
-            allow: Vec::new(),
-            deny: Vec::new(),
-        },
-        // Some clients need not sign on.
-        (Some(_), ..) => Access::Unsaid,
-    }
 }
 
 /// `<RequireAll>`: each of its lines must hold.
@@ -562,36 +469,13 @@ fn all_required(directives: &[Directive], ledger: &mut Ledger) -> Access {
             }
         };
         were_known &= access != Access::Unsaid;
-        result = both(result, access);
+        result = result.and(access);
         if were_known && result == Access::Unsaid {
             ledger.unmapped(directive.id, "the front cannot express whom it admits");
             were_known = false;
         }
     }
-    if denied.is_empty() {
-        return result;
-    }
-    match result {
-        Access::Open => Access::Networks {
-            allow: Vec::new(),
-            deny: denied,
-        },
-        Access::Networks { allow, deny } => Access::Networks {
-            allow,
-            deny: [deny, denied].concat(),
-        },
-        Access::SignedOn {
-            members,
-            allow,
-            deny,
-        } => Access::SignedOn {
-            members,
-            allow,
-            deny: [deny, denied].concat(),
-        },
-        // Exceptions change nothing where nobody is let in, or where it is not known who is.
-        other => other,
-    }
+    result.and(Access::from(Networks::but(denied)))
 }
 
 /// The networks that a line of `<RequireAll>` keeps out; `None` if it says something else.
@@ -606,10 +490,10 @@ fn excluded(directive: &Directive, ledger: &mut Ledger) -> Option<Vec<String>> {
         ("require", ["not", "local"]) => LOCAL.map(str::to_owned).to_vec(),
         // Who passes one of these lines is refused.
         ("requirenone", _) if directive.inside().iter().all(|it| it.name == "require") => {
-            match required(directive.inside(), ledger) {
-                Some(Access::Networks { allow, deny }) if deny.is_empty() => allow,
-                _ => return None,
-            }
+            let Some(Access::Clients(tests)) = required(directive.inside(), ledger) else {
+                return None;
+            };
+            tests.named_networks()?
         }
         _ => return None,
     };
@@ -632,15 +516,10 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
     let access = match &words[..] {
         ["all", "granted"] => Access::Open,
         ["all", "denied"] => Access::Nobody,
-        ["local"] => Access::Networks {
-            allow: LOCAL.map(str::to_owned).to_vec(),
-            deny: Vec::new(),
-        },
+        ["local"] => Access::from(Networks::of(LOCAL.map(str::to_owned).to_vec())),
         ["ip", texts @ ..] if !texts.is_empty() && texts.iter().all(|it| network(it).is_some()) => {
-            Access::Networks {
-                allow: texts.iter().filter_map(|it| network(it)).collect(),
-                deny: Vec::new(),
-            }
+            let networks = texts.iter().filter_map(|it| network(it));
+            Access::from(Networks::of(networks.collect()))
         }
         ["valid-user"] => signed_on(directive, &[], &[]),
         ["user", _, ..] if is_plain => signed_on(directive, &directive.words[1..], &[]),
@@ -660,15 +539,14 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
 
 /// The users, and the members of groups, that a `Require` lets in after they have signed on.
 fn signed_on(directive: &Directive, users: &[String], groups: &[String]) -> Access {
-    Access::SignedOn {
-        members: Members {
+    Access::from(ClientTests {
+        members: Some(Members {
             users: users.to_vec(),
             groups: groups.to_vec(),
             asked: vec![directive.id],
-        },
-        allow: Vec::new(),
-        deny: Vec::new(),
-    }
+        }),
+        ..ClientTests::default()
+    })
 }
 
 /// Marks all directives of a section that was not converted.
@@ -758,22 +636,6 @@ mod tests {
             ("example.org", None),
         ] {
             assert_eq!(network(text).as_deref(), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn two_guards_let_in_whom_both_do() {
-        let networks = |text: &str| Access::Networks {
-            allow: vec![text.to_owned()],
-            deny: Vec::new(),
-        };
-        for (one, two, expected) in [
-            (Access::Open, Access::Nobody, Access::Nobody),
-            (Access::Open, networks("10.0.0.0/8"), networks("10.0.0.0/8")),
-            (Access::Unsaid, Access::Nobody, Access::Nobody),
-            (networks("::1"), networks("10.0.0.0/8"), Access::Unsaid),
-        ] {
-            assert_eq!(both(one, two), expected);
         }
     }
 }

@@ -685,10 +685,7 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         Access::Open => {}
         Access::Nobody if is_plain => names.hidden.push(name.to_owned()),
         Access::Nobody => names.closed.push(names_of(section)?),
-        Access::Networks { .. }
-        | Access::Methods { .. }
-        | Access::SignedOn { .. }
-        | Access::Unsaid => {
+        Access::Clients(_) | Access::Methods { .. } | Access::Unsaid => {
             names.closed.push(names_of(section)?);
             ledger.unmapped(section.id, UNSAID);
             let asked = access::addresses(section.inside());

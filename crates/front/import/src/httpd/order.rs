@@ -3,7 +3,7 @@
 use crate::directive::Directive;
 use crate::httpd::access::network;
 use crate::ledger::Ledger;
-use crate::plan::Access;
+use crate::plan::{Access, Networks};
 
 /// The clients that `Order`, `Allow` and `Deny` of httpd 2.2 let in; `None` if the section has none of these.
 pub(super) fn ordered(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
@@ -83,8 +83,8 @@ fn networks(allow: &[String], deny: &[String]) -> Option<Access> {
     let read = |texts: &[String]| -> Option<Vec<String>> {
         texts.iter().map(|text| network(text)).collect()
     };
-    Some(Access::Networks {
+    Some(Access::from(Networks {
         allow: read(allow)?,
         deny: read(deny)?,
-    })
+    }))
 }

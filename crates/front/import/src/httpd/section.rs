@@ -462,7 +462,7 @@ pub(crate) fn proxies<'d>(
 fn guard(rule: &mut Rule, guards: &Guards) {
     let settings = &mut rule.settings;
     let before = std::mem::take(&mut settings.access);
-    settings.access = access::both(before, guards.authz.clone().unwrap_or_default());
+    settings.access = before.and(guards.authz.clone().unwrap_or_default());
     settings.compat = guards.compat.clone().unwrap_or_default();
     settings.methods = guards.methods.clone().unwrap_or_default();
     settings.tls_only |= guards.tls_only;
@@ -539,7 +539,7 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, led
             let mut over_http = rule.clone();
             over_http.scheme = Some(Scheme::Http);
             let access = std::mem::take(&mut over_http.settings.access);
-            over_http.settings.access = access::both(access, Access::Nobody);
+            over_http.settings.access = access.and(Access::Nobody);
             guard_redirect(&mut over_http, ledger);
             settled.push(over_http);
         }
@@ -583,7 +583,7 @@ fn join_guards(settings: &mut Settings, ledger: &mut Ledger) {
     {
         ledger.unmapped(id, "the front cannot express whom it admits");
     }
-    settings.access = access::if_strange(is_strange, access::both(satisfied, methods));
+    settings.access = access::if_strange(is_strange, satisfied.and(methods));
     if were_known && settings.access == Access::Unsaid {
         ledger.address_guards.void_all();
     }

@@ -6,7 +6,7 @@ use crate::httpd::fields;
 use crate::httpd::files::Site;
 use crate::ledger::{Id, Ledger, Weight};
 use crate::passwords::{DIFFERENCES, PasswordSignOn};
-use crate::plan::{Access, AuthSettings, Members, Plan, Rule, SignOn};
+use crate::plan::{Access, AuthSettings, ClientTests, Members, Networks, Plan, Rule, SignOn};
 use crate::toml_text::quoted;
 
 /// Gives rules the sign-ons that their sections ask for.
@@ -40,7 +40,7 @@ impl<'a> SignOnReader<'a> {
     /// Replaces users who have signed on, in the access of a rule, by a sign-on of the front. If there is none, the rule
     /// is closed.
     pub(super) fn settle(&mut self, rule: &mut Rule, plan: &mut Plan, ledger: &mut Ledger) {
-        let asks = matches!(rule.settings.access, Access::SignedOn { .. });
+        let asks = matches!(&rule.settings.access, Access::Clients(it) if it.members.is_some());
         // Settings that rules share are copied only if they change.
         let tells = fields::has_user(&rule.settings.request_fields);
         if !asks && !tells && rule.settings.auth == AuthSettings::NONE {
@@ -49,11 +49,10 @@ impl<'a> SignOnReader<'a> {
         let told = fields::take_user(&mut rule.settings.request_fields, asks);
         let auth = std::mem::take(&mut rule.settings.auth);
         let access = std::mem::take(&mut rule.settings.access);
-        let Access::SignedOn {
-            members,
-            allow,
-            deny,
-        } = access
+        let Access::Clients(ClientTests {
+            members: Some(members),
+            networks,
+        }) = access
         else {
             if access == Access::Unsaid
                 && let Some(kind) = &auth.kind
@@ -83,9 +82,7 @@ impl<'a> SignOnReader<'a> {
                     ledger.note(kind.id, DIFFERENCES);
                 }
                 rule.settings.sign_on = Some(plan.sign_ons.enter(sign_on));
-                if !allow.is_empty() || !deny.is_empty() {
-                    rule.settings.access = Access::Networks { allow, deny };
-                }
+                rule.settings.access = Access::from(networks);
                 if let Some(upstream) = rule.action.upstream() {
                     tell_user(plan, upstream);
                 }
@@ -96,7 +93,7 @@ impl<'a> SignOnReader<'a> {
                 ledger.unmapped(whole, &text);
                 question.ids().for_each(|it| ledger.part(it, whole));
                 rule.settings.access = Access::Unsaid;
-                if !allow.is_empty() || !deny.is_empty() {
+                if networks != Networks::default() {
                     ledger.address_guards.void_all();
                 }
             }

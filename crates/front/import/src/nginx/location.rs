@@ -23,7 +23,7 @@ use crate::nginx::sign_on;
 use crate::nginx::splits;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand_between;
-use crate::plan::{Access, Action, AnswerText, Backend, Plan, Settings, Upstream};
+use crate::plan::{Access, Action, AnswerText, Backend, Networks, Plan, Settings, Upstream};
 use crate::toml_text::quoted;
 
 /// The blocks whose directives apply, innermost first, and the upstreams. Inner directives override outer ones.
@@ -418,12 +418,9 @@ fn networks(rules: &[&Directive]) -> Option<Access> {
     }
     Some(match (admits_others, allow.is_empty(), deny.is_empty()) {
         (false, true, _) => Access::Nobody,
-        (false, false, _) => Access::Networks { allow, deny },
+        (false, false, _) => Access::from(Networks { allow, deny }),
         (true, _, true) => Access::Open,
-        (true, _, false) => Access::Networks {
-            allow: Vec::new(),
-            deny,
-        },
+        (true, _, false) => Access::from(Networks::but(deny)),
     })
 }
 
