@@ -44,9 +44,14 @@ impl Guards {
         closes || says_how || self.tls_only || self.is_strange
     }
 
-    /// Whether both modules must let a client in, although one of them may suffice around the section.
-    pub(crate) fn demands_both(&self) -> bool {
-        self.satisfy == Some(Satisfy::All)
+    /// Whether clients may be refused whom an outer `Satisfy Any` lets in by their address alone: both modules must let
+    /// them in, or one of them, and `Order`, `Allow` and `Deny` do not let in all.
+    pub(crate) fn replaces_satisfy_any(&self) -> bool {
+        match self.satisfy {
+            None => false,
+            Some(Satisfy::All) => true,
+            Some(Satisfy::Any(_)) => !matches!(self.compat, None | Some(Access::Open)),
+        }
     }
 
     /// Whether a client may get in whom only `Order`, `Allow` and `Deny` let in.

@@ -312,18 +312,18 @@ struct NameSections {
     hidden: Vec<String>,
     /// Files whose section the front cannot express, so that they are closed.
     closed: Vec<String>,
-    /// Sections that end an outer `Satisfy Any`, and otherwise let in all clients; with their files, or `None` if the
+    /// Sections that replace an outer `Satisfy Any`, and otherwise let in all clients; with their files, or `None` if the
     /// section may be about any directory.
     strict: Vec<(Id, Option<String>)>,
 }
 
 impl NameSections {
-    /// Notes a section that ends a `Satisfy Any`: what that lets in by their address alone may be refused then.
-    fn end_satisfy_any(&mut self, section: &Directive, files: Option<String>) {
+    /// Notes a section that replaces a `Satisfy Any`: what that lets in by their address alone may be refused then.
+    fn replace_satisfy_any(&mut self, section: &Directive, files: Option<String>) {
         self.strict.push((section.id, files));
     }
 
-    /// Closes the files of the sections that end a `Satisfy Any`, where one is in force; `None` if the importer does not
+    /// Closes the files of the sections that replace a `Satisfy Any`, where one is in force; `None` if the importer does not
     /// know which these are.
     fn close_strict(&mut self, ledger: &mut Ledger) -> Option<()> {
         for (section, files) in std::mem::take(&mut self.strict) {
@@ -513,8 +513,8 @@ fn directory_section(
     drop_rest(section, ledger);
     if own_path.is_none() {
         // The section may be about any of the directories.
-        if guards.demands_both() {
-            names.end_satisfy_any(section, None);
+        if guards.replaces_satisfy_any() {
+            names.replace_satisfy_any(section, None);
         }
         let is_open = !guards.closes() && !section.inside().iter().any(is_of_responses);
         return (is_open && !changes_files(section)).then_some(());
@@ -560,9 +560,9 @@ fn match_section(
     // may lie in a hidden directory itself.
     let dotted = behind_dot(section).filter(|_| !path.contains("/."));
     if dotted.is_none_or(|it| !names_others(it)) {
-        if guards.demands_both() {
+        if guards.replaces_satisfy_any() {
             let files = dotted.map(|_| WELL_KNOWN_FILES.to_owned());
-            names.end_satisfy_any(section, files);
+            names.replace_satisfy_any(section, files);
         }
         if !is_open && dotted.is_some() {
             names.hidden.push(WELL_KNOWN.to_owned());
@@ -678,9 +678,9 @@ fn files_section(section: &Directive, names: &mut NameSections, ledger: &mut Led
         Access::Open if changes_responses || judged.closes() => {
             names.closed.push(names_of(section)?);
         }
-        Access::Open if guards.demands_both() => {
+        Access::Open if guards.replaces_satisfy_any() => {
             let files = names_of(section)?;
-            names.end_satisfy_any(section, Some(files));
+            names.replace_satisfy_any(section, Some(files));
         }
         Access::Open => {}
         Access::Nobody if is_plain => names.hidden.push(name.to_owned()),

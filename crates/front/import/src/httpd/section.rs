@@ -406,7 +406,7 @@ pub(crate) fn proxies<'d>(
 ) {
     let mut all_guards = Guards::default();
     let mut change = SharedSettings::default();
-    // Sections that end a `Satisfy Any` for some backends.
+    // Sections that replace a `Satisfy Any` for some backends.
     let mut strict: Vec<Id> = Vec::new();
     let is_proxy = |it: &&Directive| matches!(it.name.as_str(), "proxy" | "proxymatch");
     for section in sections.into_iter().filter(is_proxy) {
@@ -439,7 +439,7 @@ pub(crate) fn proxies<'d>(
             ledger.address_guards.void_all();
             all_guards.is_strange = true;
         }
-        if guards.demands_both() {
+        if guards.replaces_satisfy_any() {
             strict.push(section.id);
         }
     }

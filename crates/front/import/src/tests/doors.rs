@@ -73,7 +73,7 @@ fn symbolic_links_are_followed_where_httpd_does() {
 
 /// A section with a directive of mod_access_compat takes over nothing of an outer `Satisfy Any`.
 #[test]
-fn a_section_that_ends_satisfy_any_is_closed() {
+fn a_section_that_replaces_satisfy_any_is_closed() {
     let inside = |guards: &str, inner: &str| {
         format!("<Directory /srv>\nSatisfy Any\n{guards}\n{inner}\n</Directory>")
     };
@@ -82,7 +82,12 @@ fn a_section_that_ends_satisfy_any_is_closed() {
         let is_closed = |it: &String| it.contains(name) && it.ends_with("status = 403");
         routes.iter().any(is_closed)
     };
-    for said in ["Allow from all", "Order deny,allow", "Satisfy All"] {
+    for said in [
+        "Allow from all",
+        "Order deny,allow",
+        "Satisfy All",
+        "Deny from all\nSatisfy Any",
+    ] {
         for section in ["Files a.css", "FilesMatch ^a\\.css$"] {
             let name = section.split(' ').next().unwrap();
             let files = format!("<{section}>\n{said}\n</{name}>");
@@ -126,7 +131,7 @@ fn a_section_that_ends_satisfy_any_is_closed() {
 }
 
 #[test]
-fn a_proxy_section_of_one_backend_that_ends_satisfy_any_closes_all() {
+fn a_proxy_section_of_one_backend_that_replaces_satisfy_any_closes_all() {
     let any = "<Proxy *>\nSatisfy Any\nRequire all denied\nOrder deny,allow\nDeny from all\nAllow from 10.0.0.0/8\n</Proxy>";
     assert!(routes_beside(any).concat().contains("upstream"));
     let one = "<Proxy ajp://t:8009/>\nAllow from all\n</Proxy>";
