@@ -217,6 +217,9 @@ pub(crate) struct Settings {
     /// is part of `access` and `sign_on`.
     pub(crate) satisfy: Option<Satisfy>,
     pub(crate) auth: AuthSettings,
+    /// Whether a `Require` is in force, while sections are being applied: httpd answers 500 where there is an `AuthType`
+    /// without one.
+    pub(crate) has_require: bool,
     /// Whether TLS is required, while sections are being applied; then a rule of its own closes plain HTTP.
     pub(crate) tls_only: bool,
     /// Whether an unknown directive may keep clients out, while sections are being applied; then it is part of
@@ -347,6 +350,7 @@ impl Settings {
         if later.methods != Access::Open {
             self.methods = later.methods.clone();
         }
+        self.has_require |= later.has_require;
         self.tls_only |= later.tls_only;
         self.is_strange |= later.is_strange;
         if later.sent_host.is_some() {

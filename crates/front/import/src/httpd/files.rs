@@ -440,6 +440,7 @@ fn set_guards(rule: &mut Rule, guards: &Guards) {
     rule.settings.methods = guards.methods.clone().unwrap_or_default();
     rule.settings.tls_only = guards.tls_only;
     rule.settings.is_strange = guards.is_strange;
+    rule.settings.has_require = guards.authz.is_some();
     rule.settings.satisfy = guards.satisfy;
     rule.settings.auth = guards.auth.clone();
 }

@@ -205,6 +205,7 @@ impl SectionLayer {
         }
         if let Some(access) = &self.guards.authz {
             rule.settings.access = access.clone();
+            rule.settings.has_require = true;
         }
         if let Some(access) = &self.guards.compat {
             rule.settings.compat = access.clone();
@@ -463,6 +464,7 @@ fn guard(rule: &mut Rule, guards: &Guards) {
     let settings = &mut rule.settings;
     let before = std::mem::take(&mut settings.access);
     settings.access = before.and(guards.authz.clone().unwrap_or_default());
+    settings.has_require |= guards.authz.is_some();
     settings.compat = guards.compat.clone().unwrap_or_default();
     settings.methods = guards.methods.clone().unwrap_or_default();
     settings.tls_only |= guards.tls_only;
@@ -520,6 +522,7 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, led
             let always = std::mem::take(&mut rule.settings.always_fields);
             rule.settings.response_fields.join(&always);
         }
+        demand_require(&mut rule, ledger);
         let has_only_authz = rule.settings.compat == Access::Open
             && rule.settings.methods == Access::Open
             && rule.settings.satisfy.is_none()
@@ -547,6 +550,26 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, led
         settled.push(rule);
     }
     *rules = settled.into_iter().flat_map(by_methods).collect();
+}
+
+/// Closes a rule for which sections say how passwords are asked for, but not who may pass: httpd answers 500.
+fn demand_require(rule: &mut Rule, ledger: &mut Ledger) {
+    // Settings that rules share are copied only if they change.
+    if rule.settings.has_require {
+        rule.settings.has_require = false;
+        return;
+    }
+    let Some(kind) = &rule.settings.auth.kind else {
+        return;
+    };
+    if !kind.text.eq_ignore_ascii_case("none") {
+        let text = "httpd answers 500 here: there is an `AuthType` without a `Require`";
+        // It may have a reason already.
+        if !ledger.is_lost(kind.id) {
+            ledger.unmapped(kind.id, text);
+        }
+        rule.settings.access = Access::Unsaid;
+    }
 }
 
 /// Closes a redirect of a section that only some clients get: routes of the front redirect all clients.

@@ -67,6 +67,7 @@ static NO_SETTINGS: Settings = Settings {
     methods: Access::Open,
     satisfy: None,
     auth: AuthSettings::NONE,
+    has_require: false,
     tls_only: false,
     is_strange: false,
     redirects_late: false,

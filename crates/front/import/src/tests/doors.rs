@@ -9,7 +9,7 @@ fn routes_beside(lines: &str) -> Vec<String> {
 }
 
 /// The routes of a server with files below `/srv`.
-fn routes_of_files(lines: &str) -> Vec<String> {
+pub(super) fn routes_of_files(lines: &str) -> Vec<String> {
     let conf = format!("Listen 80\nDocumentRoot /srv\n{lines}\n");
     let files = [
         ("/c.conf", conf.as_str()),

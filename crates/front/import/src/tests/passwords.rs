@@ -1,5 +1,6 @@
 //! Sign-ons by password (`auth_basic`, `AuthType Basic`): each is one of the front, or closes its place.
 
+use super::doors::routes_of_files;
 use super::sign_on::sign_ons;
 use super::*;
 
@@ -512,6 +513,39 @@ fn a_sign_on_of_httpd_that_the_front_has_not_closes_the_place() {
             import.directives
         );
     }
+}
+
+/// httpd answers 500 to all requests there.
+#[test]
+fn an_auth_type_without_a_require_closes_the_place() {
+    let in_location =
+        |path: &str, lines: &str| format!("<Location {path}>\n{lines}\n</Location>\n");
+    let of = |sections: &str| {
+        let import = of_httpd(sections, USERS);
+        let is_open = has(&import, "path = \"/in\"; upstream = \"t\"");
+        (is_open, import.risks() > 0)
+    };
+    for closed in [
+        in_location("/in", HTTPD),
+        in_location("/", HTTPD),
+        in_location("/in", &format!("{HTTPD}\nDeny from all\nSatisfy Any")),
+        in_location("/in", "AuthType shibboleth"),
+        format!("<Proxy *>\n{HTTPD}\n</Proxy>"),
+    ] {
+        assert_eq!(of(&closed), (false, true), "{closed}");
+    }
+    for open in [
+        in_location("/in", "AuthType None"),
+        in_location("/in", "AuthName x"),
+        in_location("/in", &format!("{HTTPD}\nRequire all granted")),
+        in_location("/", "Require all granted") + &in_location("/in", HTTPD),
+        in_location("/", HTTPD) + &in_location("/in", "AuthType None"),
+        in_location("/out", HTTPD),
+    ] {
+        assert!(of(&open).0, "{open}");
+    }
+    let files = routes_of_files(&format!("<Directory /srv>\n{HTTPD}\n</Directory>"));
+    assert_eq!(files, ["path = \"/\"; status = 403"]);
 }
 
 #[test]
