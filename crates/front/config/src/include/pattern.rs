@@ -28,7 +28,7 @@ impl IncludePattern {
     /// # Errors
     /// The pattern is malformed, or a directory cannot be read.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, String> {
-        let pattern = self.from_root()?;
+        let pattern = self.anchored()?;
         // With `require_literal_leading_dot`, `glob_with` panics at a name that is not UTF-8.
         let with_hidden = MatchOptions {
             require_literal_leading_dot: false,
@@ -64,7 +64,7 @@ impl IncludePattern {
     }
 
     /// The pattern with the directory from which it starts.
-    fn from_root(&self) -> Result<String, String> {
+    fn anchored(&self) -> Result<String, String> {
         let directory = self
             .base
             .to_str()

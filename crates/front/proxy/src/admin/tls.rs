@@ -108,8 +108,8 @@ fn names_of(
     let certificates = live.config.acme.iter().flat_map(|acme| acme.certificates());
     let of_each = certificates.flat_map(|names| {
         let of_first = |it: &IssuedName| it.profile == profile && names.first() == Some(&it.name);
-        let figures = issuance.iter().find(|(it, _)| of_first(it));
-        let figures = figures.map(|(_, figures)| figures);
+        let tended = issuance.iter().find(|(it, _)| of_first(it));
+        let figures = tended.map(|(_, figures)| figures);
         names.iter().filter_map(move |name| Some((name, figures?)))
     });
     let status = of_each.map(|(name, figures)| {

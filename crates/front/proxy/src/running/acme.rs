@@ -183,8 +183,7 @@ impl Issuer {
             }
             is_configured
         });
-        let folders = lock_files.iter().filter_map(|file| file.parent());
-        let folders: HashSet<&Path> = folders.collect();
+        let folders: HashSet<&Path> = lock_files.iter().filter_map(|it| it.parent()).collect();
         self.rivals
             .retain(|file| file.parent().is_some_and(|folder| folders.contains(folder)));
         let names = |it: &IssuedName| {

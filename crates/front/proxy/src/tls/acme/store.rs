@@ -445,8 +445,8 @@ fn folder_of(directory: &str) -> String {
         .map_or(directory, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-    let safe = host.chars().map(|c| if is_safe(c) { c } else { '_' });
-    let safe: String = safe.take(HOST_CHARS_MAX).collect();
+    let replaced = host.chars().map(|c| if is_safe(c) { c } else { '_' });
+    let safe: String = replaced.take(HOST_CHARS_MAX).collect();
     let digest = hexadecimal(&Sha256::digest(directory)[..8]);
     format!("{safe}-{digest}")
 }
