@@ -36,7 +36,7 @@ objects! {
         /// Limits of the front at which clients are turned away, or were within the last minute.
         pub limits: Vec<ReachedLimit>,
         /// What fails in the front itself, each in a sentence: lines of a log that are lost, a reload or files of
-        /// certificates that were refused, a certificate that has expired.
+        /// certificates that were refused, a certificate that has expired or cannot be stored.
         pub troubles: Vec<String>,
         /// Requests since the start.
         pub requests: u64,

@@ -20,6 +20,7 @@ use crate::limits::{Limit, Spell};
 use crate::site::overrides::{Drain, Override, Overrides};
 use crate::site::{Controls, Member, Upstream};
 use crate::tls;
+use crate::tls::acme::IssuedName;
 use crate::worker::FrontState;
 
 /// `GET /api/v1/status`: the state of the whole front.
@@ -114,6 +115,13 @@ fn troubles(shared: &FrontState) -> Vec<String> {
             let names = certificate.names.join(", ");
             troubles.push(format!(
                 "the certificate of {names} in tls.{name} has expired"
+            ));
+        }
+    }
+    for (IssuedName { profile, name }, figures) in shared.issuance.all() {
+        if figures.is_unstored {
+            troubles.push(format!(
+                "the certificate of {name} in tls.{profile}, or its state, is in memory alone, as `state_dir` cannot be written"
             ));
         }
     }

@@ -431,6 +431,8 @@ fn on_a_full_disk_a_renewed_certificate_is_served_from_memory_and_stored_later()
         .poll("what is told", is_unstored)
         .unwrap();
     assert_eq!(site.front.metric("catamaran_acme_unstored").unwrap(), [1.0]);
+    let status = site.front.ask_admin("/api/v1/status").unwrap().text();
+    assert!(status.contains("is in memory alone"), "{status}");
     let mut shown = Command::new(binary().unwrap());
     let shown = shown.args(["certificates", "--admin", &admin]).output();
     let said = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
