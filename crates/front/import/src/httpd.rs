@@ -3,6 +3,7 @@
 
 mod access;
 mod certificate_user;
+mod connection;
 mod cookies;
 mod expires;
 mod expressions;

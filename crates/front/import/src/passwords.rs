@@ -142,6 +142,10 @@ fn has_white_space_around(line: &[u8]) -> bool {
     !trimmed.is_empty() && trimmed.len() != line.len()
 }
 
+/// Why a place is closed where some clients need not sign on.
+pub(crate) const EITHER: &str = "a route has all its clients sign on, or none: for addresses that need not, write a [[listen]] of \
+    their own, and for it routes with `allow` and without `auth`";
+
 /// How the front's sign-on differs from the source's.
 pub(crate) const DIFFERENCES: &str = "an address that sends more than ten wrong passwords a minute gets 429 (`failures` of \
     [auth.NAME]), and a user who may not pass 401; passwords are asked for in UTF-8";

@@ -6,6 +6,7 @@ use crate::directive::Directive;
 use crate::httpd::order;
 use crate::judge::JudgedPlace;
 use crate::ledger::{Id, Ledger};
+use crate::passwords::EITHER;
 use crate::plan::{Access, AuthSettings, AuthValue, ClientTests, Members, Networks, Satisfy};
 
 /// The access rules of a section. mod_authz_core and mod_access_compat decide independently, and both must let a
@@ -260,7 +261,7 @@ fn joined_methods(
         |access: &Option<Access>| is_open(access) || *access == Some(Access::Nobody);
     // A sign-on holds for all methods: no client gets more by it.
     let all = || of_named.iter().map(|it| &it.1).chain([&of_others]);
-    let signed_on = all().find(|it| asks_password(it));
+    let signed_on = all().find(|it| it.as_ref().is_some_and(asks_password));
     if let Some(signed_on) = signed_on
         && all().all(|it| is_open(it) || it == signed_on)
     {
@@ -281,8 +282,8 @@ fn joined_methods(
 }
 
 /// Whether users are let in after they have signed on by a password.
-fn asks_password(access: &Option<Access>) -> bool {
-    matches!(access, Some(Access::Clients(tests)) if tests.members.is_some())
+pub(super) fn asks_password(access: &Access) -> bool {
+    matches!(access, Access::Clients(tests) if tests.members.is_some())
 }
 
 /// The directives that apply to requests with a method; `None`: with a method that no section names. The directives of
@@ -316,7 +317,7 @@ fn say_limits(directives: &[Directive], guards: &Guards, ledger: &mut Ledger) {
         } else {
             ledger.mapped(limit.id);
         }
-        if asks_password(&guards.authz) {
+        if guards.authz.as_ref().is_some_and(asks_password) {
             ledger.note(limit.id, "the password is asked for with all methods");
         }
     }
@@ -437,12 +438,13 @@ fn required(directives: &[Directive], ledger: &mut Ledger) -> Option<Access> {
         last = Some(directive.id);
     }
     let were_known = !alternatives.contains(&Access::Unsaid);
+    let asks = alternatives.iter().any(asks_password);
     let access = alternatives.into_iter().reduce(Access::or);
     if let Some(last) = last
         && were_known
         && access == Some(Access::Unsaid)
     {
-        ledger.unmapped(last, ALTERNATIVES);
+        ledger.unmapped(last, if asks { EITHER } else { ALTERNATIVES });
     }
     access
 }
@@ -526,6 +528,14 @@ fn requirement(directive: &Directive, ledger: &mut Ledger) -> Access {
             let networks = texts.iter().filter_map(|it| network(it));
             Access::from(Networks::of(networks.collect()))
         }
+        ["ssl"] => Access::from(ClientTests {
+            tls: true,
+            ..ClientTests::default()
+        }),
+        ["ssl-verify-client"] => Access::from(ClientTests {
+            certificate: true,
+            ..ClientTests::default()
+        }),
         ["valid-user"] => signed_on(directive, &[], &[]),
         ["user", _, ..] if is_plain => signed_on(directive, &directive.words[1..], &[]),
         ["group", _, ..] if is_plain => signed_on(directive, &[], &directive.words[1..]),

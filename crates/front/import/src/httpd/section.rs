@@ -4,6 +4,7 @@ use crate::compress;
 use crate::condition::Scheme;
 use crate::directive::{Directive, close_all, drop_all, keep_all, part_all};
 use crate::httpd::access::{self, Guards};
+use crate::httpd::connection::Connections;
 use crate::httpd::files::Site;
 use crate::httpd::sign_on::SignOnReader;
 use crate::httpd::variables::sets;
@@ -12,6 +13,7 @@ use crate::judge::{self, PlaceUse};
 use crate::ledger::{Id, Ledger, LedgerKeeper as _, Place, Weight};
 use crate::matcher::{Common, Matcher};
 use crate::methods;
+use crate::passwords::EITHER;
 use crate::plan::{Access, Action, Fields, Plan, Rule, Satisfy, Settings, SharedSettings};
 use crate::target::OWN_HOST;
 use crate::toml_text::quoted;
@@ -516,6 +518,7 @@ fn overlay_other(section: &Directive, rules: &mut [Rule], ledger: &mut Ledger) {
 /// HTTP.
 pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, ledger: &mut Ledger) {
     let mut sign_ons = SignOnReader::new(site);
+    let connections = Connections::of(site);
     let mut settled = Vec::with_capacity(rules.len());
     for mut rule in rules.drain(..) {
         if !rule.settings.always_fields.is_empty() {
@@ -528,15 +531,13 @@ pub(crate) fn settle(rules: &mut Vec<Rule>, site: Site<'_>, plan: &mut Plan, led
             && rule.settings.satisfy.is_none()
             && !rule.settings.tls_only
             && !rule.settings.is_strange;
-        // `access` is complete. Settings that other rules share are not copied.
-        if has_only_authz {
-            sign_ons.settle(&mut rule, plan, ledger);
-            guard_redirect(&mut rule, ledger);
-            settled.push(rule);
-            continue;
+        let mut tls_only = false;
+        // Else `access` is complete. Settings that other rules share are not copied.
+        if !has_only_authz {
+            tls_only = std::mem::take(&mut rule.settings.tls_only);
+            join_guards(&mut rule.settings, ledger);
         }
-        let tls_only = std::mem::take(&mut rule.settings.tls_only);
-        join_guards(&mut rule.settings, ledger);
+        tls_only |= connections.take_tests(&mut rule);
         sign_ons.settle(&mut rule, plan, ledger);
         if tls_only && rule.scheme != Some(Scheme::Https) {
             let mut over_http = rule.clone();
@@ -599,12 +600,18 @@ fn join_guards(settings: &mut Settings, ledger: &mut Ledger) {
     // If `access` alone is already unknown, its address guards are void already.
     let were_known = authz != Access::Unsaid || compat != Access::Open;
     let is_sure = authz != Access::Unsaid && compat != Access::Unsaid;
+    let asks_password = access::asks_password(&authz);
     let satisfied = access::satisfied(satisfy, authz, compat);
     if let Some(Satisfy::Any(id)) = satisfy
         && satisfied == Access::Unsaid
         && is_sure
     {
-        ledger.unmapped(id, "the front cannot express whom it admits");
+        let text = if asks_password {
+            EITHER
+        } else {
+            "the front cannot express whom it admits"
+        };
+        ledger.unmapped(id, text);
     }
     settings.access = access::if_strange(is_strange, satisfied.and(methods));
     if were_known && settings.access == Access::Unsaid {

@@ -52,6 +52,8 @@ impl<'a> SignOnReader<'a> {
         let Access::Clients(ClientTests {
             members: Some(members),
             networks,
+            certificate: false,
+            tls: false,
         }) = access
         else {
             if access == Access::Unsaid

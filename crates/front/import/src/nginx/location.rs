@@ -23,6 +23,7 @@ use crate::nginx::sign_on;
 use crate::nginx::splits;
 use crate::nginx::upstream::{Upstreams, target, unreachable, with_scheme};
 use crate::nginx::variables::expand_between;
+use crate::passwords::EITHER;
 use crate::plan::{Access, Action, AnswerText, Backend, Networks, Plan, Settings, Upstream};
 use crate::toml_text::quoted;
 
@@ -457,6 +458,7 @@ fn satisfied(scope: Scope<'_>, rules: &[&Directive], ledger: &mut Ledger) -> Opt
     };
     if let Some(satisfy) = satisfy {
         match access {
+            None if is_any && has_sign_on => ledger.unmapped(satisfy.id, EITHER),
             None if is_any => {
                 ledger.unmapped(satisfy.id, "the front cannot express whom it admits");
             }

@@ -27,6 +27,12 @@ pub(crate) struct ClientTests {
     /// The users who may pass, after they have signed on by a password; `None`: no password is asked for. It is used
     /// only while sections are being applied; then the rule has a sign-on.
     pub(crate) members: Option<Members>,
+    /// Whether the client must have shown a certificate that was verified. It is used only while sections are being
+    /// applied; then it is a key of the rule.
+    pub(crate) certificate: bool,
+    /// Whether the client must have come over TLS. It is used only while sections are being applied; then a rule of its
+    /// own closes plain HTTP.
+    pub(crate) tls: bool,
 }
 
 /// Addresses of clients.
@@ -92,7 +98,7 @@ impl From<Networks> for Access {
 impl ClientTests {
     /// Whether they ask for nothing but the client's address.
     pub(crate) fn are_of_networks(&self) -> bool {
-        self.members.is_none()
+        self.members.is_none() && !self.certificate && !self.tls
     }
 
     /// The networks that pass; `None` if they are not all that is asked for, or some addresses of them do not pass.
@@ -110,23 +116,24 @@ impl ClientTests {
         Some(Self {
             networks: self.networks.and(other.networks)?,
             members,
+            certificate: self.certificate || other.certificate,
+            tls: self.tls || other.tls,
         })
     }
 
     /// Tests that those pass who pass one of both; `None` if the front cannot make them.
-    fn or(self, other: Self) -> Option<Self> {
-        match (self.members, other.members) {
-            (None, None) => Some(Self {
-                networks: self.networks.or(other.networks)?,
-                members: None,
-            }),
-            (Some(one), Some(two)) if self.networks == other.networks => Some(Self {
-                networks: self.networks,
-                members: Some(one.or(two)),
-            }),
-            // Some clients need no password.
-            _ => None,
+    fn or(mut self, mut other: Self) -> Option<Self> {
+        if self.are_of_networks() && other.are_of_networks() {
+            self.networks = self.networks.or(other.networks)?;
+            return Some(self);
         }
+        let (one, two) = (self.members.take(), other.members.take());
+        // Otherwise some clients would need no password, or no certificate.
+        if self != other || one.is_some() != two.is_some() {
+            return None;
+        }
+        self.members = one.zip(two).map(|(one, two)| one.or(two));
+        Some(self)
     }
 }
 

@@ -217,6 +217,82 @@ fn clients_in_clear_are_kept_out_where_tls_is_required() {
 }
 
 #[test]
+fn what_a_require_asks_of_the_connection_is_asked_by_routes() {
+    let of = |server: &str, lines: &str| {
+        let conf = format!(
+            "Listen 443\nSSLCertificateFile /a.pem\nSSLCACertificateFile /ca.pem\n{server}\nProxyPreserveHost On\n\
+             ProxyPass / ajp://t:8009/\n<Location /in>\n{lines}\n</Location>\n"
+        );
+        let files = [("/c.conf", conf.as_str()), ("/a.pem", ""), ("/ca.pem", "")];
+        routes(&with_directories(&files, None))
+    };
+    let tls = "SSLEngine on";
+    let asking = "SSLEngine on\nSSLVerifyClient optional";
+    let certificate = "path = \"/in\"; upstream = \"t\"; client_certificate = \"required\"";
+    let all_of = |lines: &str| format!("<RequireAll>\n{lines}\n</RequireAll>");
+    let any_of = |lines: &str| format!("<RequireAny>\n{lines}\n</RequireAny>");
+    let closed = "path = \"/in\"; status = 403";
+    let from_ten = format!("{certificate}; allow = \"10.0.0.0/8\"");
+    for (server, lines, expected) in [
+        (asking, "Require ssl-verify-client".to_owned(), certificate),
+        (
+            asking,
+            "SSLVerifyClient optional\nRequire ssl-verify-client".to_owned(),
+            certificate,
+        ),
+        (
+            asking,
+            all_of("Require ssl\nRequire ssl-verify-client"),
+            certificate,
+        ),
+        (
+            asking,
+            all_of("Require ssl-verify-client\nRequire ip 10.0.0.0/8"),
+            from_ten.as_str(),
+        ),
+        (
+            asking,
+            any_of("Require ssl-verify-client\nRequire ip 10.0.0.0/8"),
+            closed,
+        ),
+        (
+            asking,
+            any_of("Require ssl-verify-client\nRequire ssl"),
+            closed,
+        ),
+        (
+            asking,
+            "Require ssl-verify-client\nRedirect /in https://x.org/".to_owned(),
+            closed,
+        ),
+        // Nobody has shown one.
+        (tls, "Require ssl-verify-client".to_owned(), closed),
+        (
+            tls,
+            "SSLVerifyClient none\nRequire ssl-verify-client".to_owned(),
+            closed,
+        ),
+        (
+            tls,
+            "Require ssl".to_owned(),
+            "path = \"/in\"; upstream = \"t\"",
+        ),
+        (tls, any_of("Require ssl\nRequire ip 10.0.0.0/8"), closed),
+        ("", "Require ssl".to_owned(), closed),
+    ] {
+        let routes = of(server, &lines);
+        assert_eq!(routes[0], expected, "{server} {lines} {routes:?}");
+    }
+    let deeper = "Require ssl-verify-client\n</Location>\n<Location /in/all>\nRequire all granted";
+    let open = "path = \"/in/all\"; upstream = \"t\"".to_owned();
+    assert!(
+        of(asking, deeper).contains(&open),
+        "{:?}",
+        of(asking, deeper)
+    );
+}
+
+#[test]
 fn fields_that_an_application_may_trust_are_taken_from_clients() {
     let (_, import) = of_httpd("RequestHeader set X-User \"%{REMOTE_USER}e\"");
     assert!(
