@@ -659,7 +659,9 @@ fn pass(
 ) -> Vec<Rewrite> {
     let flags = flags(directive);
     let ends_list = has_flag(&flags, "L") || has_flag(&flags, "END");
-    if flags.contains("E=") {
+    let mut set = flags.split(',').filter_map(|it| it.strip_prefix("E="));
+    // Backends get that field itself.
+    if set.any(|it| !is_of(it, "HTTP_AUTHORIZATION")) {
         let text = "the front has no variables: what it sets by `E=` stays empty in logs and for applications";
         ledger.lost(directive.id, text);
     }

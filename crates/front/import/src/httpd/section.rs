@@ -679,8 +679,10 @@ fn set_handler(directive: &Directive, plan: &mut Plan, ledger: &mut Ledger) -> O
             plan.has_status = true;
             Some(Action::Answer(404))
         }
-        // It takes back the handler of an outer section.
-        "None" | "none" => None,
+        "None" | "none" => {
+            ledger.dropped(directive.id, "it sets no handler");
+            None
+        }
         _ => {
             ledger.unmapped(directive.id, "the front has no such handler");
             Some(Action::Closed)

@@ -974,6 +974,42 @@ fn no_message_shows_a_secret() {
     assert!(!fates.contains("hunter2"), "{fates}");
 }
 
+#[test]
+fn what_changes_nothing_for_backends_is_no_risk() {
+    let of = |lines: &str| {
+        let conf = format!("Listen 80\nProxyPreserveHost On\n{lines}\nProxyPass / ajp://t:8009/\n");
+        let import = converted(&[("/c.conf", &conf)], None);
+        (routes(&import), import.risks())
+    };
+    let variable = |name: &str| {
+        format!(
+            "RewriteEngine On\nRewriteCond %{{HTTP:Authorization}} ^(.*)\nRewriteRule .* - [e={name}:%1]"
+        )
+    };
+    let open = ["path = \"/\"; upstream = \"t\""];
+    for (lines, risks) in [
+        (variable("HTTP_AUTHORIZATION"), 0),
+        (variable("USER"), 1),
+        ("<Location />\nSetHandler None\n</Location>".to_owned(), 0),
+    ] {
+        let (routes, found) = of(&lines);
+        assert_eq!(
+            (&routes[..], found),
+            (&open.map(str::to_owned)[..], risks),
+            "{lines}"
+        );
+    }
+    // It takes back no handler of a section around it.
+    let outer = "<Location /a>\nSetHandler server-status\n</Location>\n<Location /a/b>\nSetHandler None\n</Location>";
+    let (routes, _) = of(outer);
+    assert!(
+        !routes
+            .iter()
+            .any(|it| it.contains("/a") && it.contains("upstream")),
+        "{routes:?}"
+    );
+}
+
 const EVASIVE: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
                        LoadModule evasive20_module modules/mod_evasive20.so\n";
 const RPAF: &str = "LoadModule authz_core_module modules/mod_authz_core.so\n\
