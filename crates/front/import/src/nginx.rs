@@ -2,6 +2,7 @@
 
 mod answer;
 mod backends;
+mod certificates;
 mod conditions;
 mod cookies;
 mod default_scheme;

@@ -5,6 +5,7 @@ use crate::directive::{Directive, drop_all, part_all};
 use crate::ledger::Ledger;
 use crate::methods::MethodGuard;
 use crate::nginx::answer::TextType;
+use crate::nginx::certificates::refusal;
 use crate::nginx::files::missing;
 use crate::nginx::guards::{Guard, OrderedGuards};
 use crate::nginx::location::{Scope, inner_rewrite};
@@ -56,6 +57,14 @@ impl Conditions {
                 }
                 "if" | "limit_except" if is_void(directive, inner) => {
                     ledger.dropped(directive.id, "nothing stands in it");
+                    true
+                }
+                // The route asks for the certificate.
+                "if" if refusal(scope).is_some_and(|it| it.id == directive.id) => {
+                    directive
+                        .inside()
+                        .iter()
+                        .for_each(|it| ledger.mapped(it.id));
                     true
                 }
                 "if" if sets_known(directive, context.choices) => {

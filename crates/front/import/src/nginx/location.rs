@@ -14,6 +14,7 @@ use crate::matcher::{Matcher, encoded};
 use crate::mod_jk::workers::{hoist, number};
 use crate::nginx::answer::{TextType, answer};
 use crate::nginx::backends;
+use crate::nginx::certificates::certificate_key;
 use crate::nginx::cookies::cookies;
 use crate::nginx::fields::{request_fields, response_fields};
 use crate::nginx::files::serve;
@@ -555,14 +556,6 @@ pub(crate) fn settings(scope: Scope<'_>, port: u16, ledger: &mut Ledger) -> Sett
         ledger.mapped(directive.id);
     }
     settings
-}
-
-/// The key by which a route asks clients for a certificate, with its value, if nginx does so here. Marks the directive.
-pub(super) fn certificate_key(scope: Scope<'_>, ledger: &mut Ledger) -> Option<(String, String)> {
-    let verify = scope.find("ssl_verify_client");
-    let directive = verify.filter(|it| it.word(0) == "on")?;
-    ledger.mapped(directive.id);
-    Some(("client_certificate".to_owned(), quoted("required")))
 }
 
 /// The modifier of a location, empty for a prefix, and its path or expression. `None` if it has no or too many words.

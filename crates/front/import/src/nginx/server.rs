@@ -15,6 +15,7 @@ use crate::ledger::{Id, Ledger, LedgerKeeper};
 use crate::matcher::{MERGED, Matcher};
 use crate::mod_jk::mounts::join_prefixes;
 use crate::nginx::answer::TextType;
+use crate::nginx::certificates::certificate_key;
 use crate::nginx::conditions::{ConditionContext, Conditions, claim, replaces_captures};
 use crate::nginx::default_scheme;
 use crate::nginx::expires::give_lifetime;
@@ -26,8 +27,8 @@ use crate::nginx::leaps::Leap;
 use crate::nginx::limits;
 use crate::nginx::listen::{Addresses, Listens, proxy_directive, reject_handshakes, senders};
 use crate::nginx::location::{
-    self, LocationTargets, Scope, access, action, certificate_key, drop_needless, drop_unused,
-    is_uneven, modifier, settings,
+    self, LocationTargets, Scope, access, action, drop_needless, drop_unused, is_uneven, modifier,
+    settings,
 };
 use crate::nginx::logs;
 use crate::nginx::names::{leave_nameless, nameless, names};

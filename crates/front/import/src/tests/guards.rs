@@ -293,6 +293,84 @@ fn what_a_require_asks_of_the_connection_is_asked_by_routes() {
 }
 
 #[test]
+fn an_if_that_refuses_clients_without_a_certificate_is_a_key_of_the_route() {
+    const PASS: &str = "proxy_set_header Host $host; proxy_pass http://t:80;";
+    let of = |verify: &str, server: &str, location: &str| {
+        let tls = "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /c;";
+        let conf = format!(
+            "server {{ {tls} ssl_verify_client {verify}; ssl_client_certificate /ca.pem; {server}\n\
+             location / {{ {PASS} }} location /in/ {{ {location} {PASS} }} }}"
+        );
+        let files = [("/nginx.conf", conf.as_str()), ("/c", ""), ("/ca.pem", "")];
+        let import = with_directories(&files, None);
+        let own = |it: &&String| it.starts_with("path = \"/in\"; ") && !it.contains("exact");
+        let routes = routes(&import);
+        let route = routes.iter().find(own).cloned().unwrap_or_default();
+        (route, import)
+    };
+    let refusal = "if ($ssl_client_verify != SUCCESS) { return 403; }";
+    for location in [
+        refusal,
+        "if ( $ssl_client_verify != \"SUCCESS\" ) { return 496; }",
+    ] {
+        let (route, import) = of("optional", "", location);
+        assert!(
+            route.contains("upstream") && route.contains("client_certificate = \"required\""),
+            "{location} {}",
+            import.text
+        );
+        assert_eq!(import.risks(), 0, "{:?}", import.remarks);
+        // Other locations need none.
+        let open = "path = \"/\"; upstream = \"t\"";
+        assert!(
+            routes(&import).iter().any(|it| it == open),
+            "{}",
+            import.text
+        );
+    }
+    for (verify, server, location) in [
+        ("off", "", refusal),
+        ("optional_no_ca", "", refusal),
+        ("optional", refusal, ""),
+        (
+            "optional",
+            "",
+            "if ($ssl_client_verify = SUCCESS) { return 403; }",
+        ),
+        (
+            "optional",
+            "",
+            "if ($ssl_client_verify != NONE) { return 403; }",
+        ),
+        (
+            "optional",
+            "",
+            "if ($ssl_client_verify != SUCCESS) { return 301 /x; }",
+        ),
+        (
+            "optional",
+            "",
+            "if ($ssl_client_verify != SUCCESS) { return 403 no; }",
+        ),
+        (
+            "optional",
+            "",
+            "if ($ssl_client_verify != SUCCESS) { rewrite ^ /x last; }",
+        ),
+        (
+            "optional",
+            "",
+            &*[refusal, "if ($http_a) { return 301 /x; }"].concat(),
+        ),
+        ("optional", "", &*[refusal, "return 301 /x;"].concat()),
+    ] {
+        let (route, import) = of(verify, server, location);
+        assert!(!route.contains("upstream"), "{verify} {location} {route}");
+        assert!(import.risks() > 0, "{location} {}", import.text);
+    }
+}
+
+#[test]
 fn fields_that_an_application_may_trust_are_taken_from_clients() {
     let (_, import) = of_httpd("RequestHeader set X-User \"%{REMOTE_USER}e\"");
     assert!(
