@@ -109,13 +109,7 @@ impl Conditions {
             }
             read.is_strange = true;
         }
-        if let Some(status) = scope.own("stub_status") {
-            // nginx refuses other methods there.
-            let methods = ["GET", "HEAD"].map(str::to_owned).to_vec();
-            let place = ledger.place(status.id);
-            let guard = MethodGuard::new(place, methods, true, Action::Answer(405));
-            read.limits.extend(guard.map(Guard::Method));
-        }
+        read.limits.extend(limit_of_status(scope, ledger));
         if scope.own("internal").is_some() {
             // nginx answers 404 for an internal location before it tests any condition.
             return Self {
@@ -161,6 +155,14 @@ impl Conditions {
         self.guards.above.resize(self.rules.len(), count);
         true
     }
+}
+
+/// The methods that nginx takes where its counters are shown.
+fn limit_of_status(scope: Scope<'_>, ledger: &mut Ledger) -> Option<Guard> {
+    let status = scope.own("stub_status")?;
+    let methods = ["GET", "HEAD"].map(str::to_owned).to_vec();
+    let place = ledger.place(status.id);
+    MethodGuard::new(place, methods, true, Action::Answer(405)).map(Guard::Method)
 }
 
 /// Marks as mapped the directives that give variables one of a few values in this location, which `choices` has read.

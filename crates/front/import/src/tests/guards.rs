@@ -216,16 +216,18 @@ fn clients_in_clear_are_kept_out_where_tls_is_required() {
     assert_eq!(routes[0], "path = \"/x\"; status = 403");
 }
 
+/// The routes of a server with these lines, and with these ones in a section.
+fn routes_of_section(server: &str, lines: &str) -> Vec<String> {
+    let conf = format!(
+        "Listen 443\nSSLCertificateFile /a.pem\nSSLCACertificateFile /ca.pem\n{server}\nProxyPreserveHost On\n\
+         ProxyPass / ajp://t:8009/\n<Location /in>\n{lines}\n</Location>\n"
+    );
+    let files = [("/c.conf", conf.as_str()), ("/a.pem", ""), ("/ca.pem", "")];
+    routes(&with_directories(&files, None))
+}
+
 #[test]
 fn what_a_require_asks_of_the_connection_is_asked_by_routes() {
-    let of = |server: &str, lines: &str| {
-        let conf = format!(
-            "Listen 443\nSSLCertificateFile /a.pem\nSSLCACertificateFile /ca.pem\n{server}\nProxyPreserveHost On\n\
-             ProxyPass / ajp://t:8009/\n<Location /in>\n{lines}\n</Location>\n"
-        );
-        let files = [("/c.conf", conf.as_str()), ("/a.pem", ""), ("/ca.pem", "")];
-        routes(&with_directories(&files, None))
-    };
     let tls = "SSLEngine on";
     let asking = "SSLEngine on\nSSLVerifyClient optional";
     let certificate = "path = \"/in\"; upstream = \"t\"; client_certificate = \"required\"";
@@ -280,16 +282,13 @@ fn what_a_require_asks_of_the_connection_is_asked_by_routes() {
         (tls, any_of("Require ssl\nRequire ip 10.0.0.0/8"), closed),
         ("", "Require ssl".to_owned(), closed),
     ] {
-        let routes = of(server, &lines);
+        let routes = routes_of_section(server, &lines);
         assert_eq!(routes[0], expected, "{server} {lines} {routes:?}");
     }
     let deeper = "Require ssl-verify-client\n</Location>\n<Location /in/all>\nRequire all granted";
     let open = "path = \"/in/all\"; upstream = \"t\"".to_owned();
-    assert!(
-        of(asking, deeper).contains(&open),
-        "{:?}",
-        of(asking, deeper)
-    );
+    let routes = routes_of_section(asking, deeper);
+    assert!(routes.contains(&open), "{routes:?}");
 }
 
 #[test]
@@ -328,42 +327,22 @@ fn an_if_that_refuses_clients_without_a_certificate_is_a_key_of_the_route() {
             import.text
         );
     }
-    for (verify, server, location) in [
+    let others = [
+        "if ($ssl_client_verify = SUCCESS) { return 403; }".to_owned(),
+        "if ($ssl_client_verify != NONE) { return 403; }".to_owned(),
+        "if ($ssl_client_verify != SUCCESS) { return 301 /x; }".to_owned(),
+        "if ($ssl_client_verify != SUCCESS) { return 403 no; }".to_owned(),
+        "if ($ssl_client_verify != SUCCESS) { rewrite ^ /x last; }".to_owned(),
+        format!("{refusal} if ($http_a) {{ return 301 /x; }}"),
+        format!("{refusal} return 301 /x;"),
+    ];
+    let elsewhere = [
         ("off", "", refusal),
         ("optional_no_ca", "", refusal),
         ("optional", refusal, ""),
-        (
-            "optional",
-            "",
-            "if ($ssl_client_verify = SUCCESS) { return 403; }",
-        ),
-        (
-            "optional",
-            "",
-            "if ($ssl_client_verify != NONE) { return 403; }",
-        ),
-        (
-            "optional",
-            "",
-            "if ($ssl_client_verify != SUCCESS) { return 301 /x; }",
-        ),
-        (
-            "optional",
-            "",
-            "if ($ssl_client_verify != SUCCESS) { return 403 no; }",
-        ),
-        (
-            "optional",
-            "",
-            "if ($ssl_client_verify != SUCCESS) { rewrite ^ /x last; }",
-        ),
-        (
-            "optional",
-            "",
-            &*[refusal, "if ($http_a) { return 301 /x; }"].concat(),
-        ),
-        ("optional", "", &*[refusal, "return 301 /x;"].concat()),
-    ] {
+    ];
+    let optional = others.iter().map(|it| ("optional", "", it.as_str()));
+    for (verify, server, location) in elsewhere.into_iter().chain(optional) {
         let (route, import) = of(verify, server, location);
         assert!(!route.contains("upstream"), "{verify} {location} {route}");
         assert!(import.risks() > 0, "{location} {}", import.text);
