@@ -4,9 +4,9 @@
 
 use crate::ledger::Place;
 use crate::matcher::Matcher;
-use crate::plan::{Action, Rule};
+use crate::plan::{Access, Action, Rule};
 
-/// An answer that requests with some methods get in place of what their location does.
+/// An answer that requests with some methods get in place of what their location does, or other access rules.
 #[derive(Clone, Debug)]
 pub(crate) struct MethodGuard {
     place: Place,
@@ -14,6 +14,8 @@ pub(crate) struct MethodGuard {
     /// Whether the answer is for all methods but these.
     is_for_others: bool,
     action: Action,
+    /// The clients who get what the location does, in place of the answer; `None`: nobody.
+    access: Option<Access>,
 }
 
 impl MethodGuard {
@@ -33,12 +35,21 @@ impl MethodGuard {
             methods: written(methods),
             is_for_others,
             action,
+            access: None,
         })
     }
 
     /// The same guard with another answer.
     pub(crate) fn answering(self, action: Action) -> Self {
         Self { action, ..self }
+    }
+
+    /// The same guard, which lets these clients have what the location does, and no others.
+    pub(crate) fn admitting(self, access: Access) -> Self {
+        Self {
+            access: Some(access),
+            ..self
+        }
     }
 
     /// The rules, with the guard before each. `rest` answers requests for which no rule is left behind the guard;
@@ -76,12 +87,18 @@ impl MethodGuard {
 
     /// The guard's rule for the paths of another rule.
     pub(crate) fn beside(&self, rule: &Rule) -> Rule {
-        Rule {
-            action: self.action.clone(),
+        let mut guard = Rule {
             place: Some(self.place.clone()),
             when: None,
             ..rule.clone()
+        };
+        match &self.access {
+            // The place may be closed whatever its access rules say.
+            Some(_) if rule.settings.access == Access::Unsaid => {}
+            Some(access) => guard.settings.access = access.clone(),
+            None => guard.action = self.action.clone(),
         }
+        guard
     }
 }
 

@@ -79,7 +79,7 @@ impl Conditions {
                 }
                 "if" => read.add(directive, context, text_type, ledger) && !read.stops_files(scope),
                 "limit_except" => {
-                    let guard = methods::of_limit(directive, ledger).map(Guard::Method);
+                    let guard = methods::of_limit(directive, scope, ledger).map(Guard::Method);
                     let is_known = guard.is_some();
                     read.limits.extend(guard);
                     is_known

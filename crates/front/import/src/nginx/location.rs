@@ -400,7 +400,7 @@ pub(crate) fn access(scope: Scope<'_>, ledger: &mut Ledger) -> Access {
 }
 
 /// The clients that `allow` and `deny` let in; `None` if the front cannot express it.
-fn networks(rules: &[&Directive]) -> Option<Access> {
+pub(super) fn networks(rules: &[&Directive]) -> Option<Access> {
     let (mut allow, mut deny) = (Vec::new(), Vec::new());
     // Whether all other clients are let in; nginx does so by default.
     let mut admits_others = true;

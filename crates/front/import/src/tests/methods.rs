@@ -1,6 +1,7 @@
 //! Tests of guards by method of nginx: they are methods of routes, or close their place.
 
 use super::nginx::of_server;
+use super::{routes, with_directories};
 
 #[test]
 fn guards_by_method_are_methods_of_routes() {
@@ -69,7 +70,9 @@ fn guards_by_method_are_methods_of_routes() {
 fn guards_by_method_that_routes_cannot_have_are_closed() {
     let pass = "proxy_pass http://t:80;";
     for test in [
-        "limit_except GET { allow 10.0.0.0/8; deny all; }",
+        "limit_except GET { allow 10.0.0.0/8; }",
+        "limit_except GET { allow 10.0.0.0/8; deny all; auth_basic off; }",
+        "satisfy any; limit_except GET { allow 10.0.0.0/8; deny all; }",
         "limit_except get { deny all; }",
         "if ($request_method !~ ^(GET|POST)$) { return 405; }",
         "if ($request_method = GET) { return 405; }",
@@ -84,6 +87,64 @@ fn guards_by_method_that_routes_cannot_have_are_closed() {
         assert_eq!(routes, ["path = \"/\"; status = 403"], "{test}");
         assert!(import.risks() > 0, "{test}");
     }
+}
+
+#[test]
+fn a_limit_by_address_is_a_route_for_the_other_methods() {
+    let pass = "proxy_set_header Host $host; proxy_pass http://t:80;";
+    let limit = "limit_except GET { allow 10.0.0.0/8; deny all; }";
+    let route = |rest: &str| format!("path = \"/\"; {rest}");
+    let get = "methods = \"GET\"; upstream = \"t\"";
+    for (location, expected) in [
+        (
+            limit.to_owned(),
+            [
+                get.to_owned(),
+                "upstream = \"t\"; allow = \"10.0.0.0/8\"".to_owned(),
+            ],
+        ),
+        (
+            "limit_except GET { deny 10.0.0.0/8; }".to_owned(),
+            [
+                get.to_owned(),
+                "upstream = \"t\"; deny = \"10.0.0.0/8\"".to_owned(),
+            ],
+        ),
+        // Its access rules replace those of the location, but not its sign-on.
+        (
+            format!("allow ::1; deny all; {limit}"),
+            [
+                format!("{get}; allow = \"::1\""),
+                "upstream = \"t\"; allow = \"10.0.0.0/8\"".to_owned(),
+            ],
+        ),
+        (
+            format!("{limit} auth_basic a; auth_basic_user_file /users;"),
+            [
+                format!("{get}; auth = \"a\""),
+                "upstream = \"t\"; auth = \"a\"; allow = \"10.0.0.0/8\"".to_owned(),
+            ],
+        ),
+    ] {
+        let conf = format!("server {{\nlisten 80;\nlocation / {{ {location} {pass} }}\n}}\n");
+        let import = with_directories(&[("/nginx.conf", &conf), ("/users", USERS)], None);
+        let routes = routes(&import);
+        assert_eq!(routes, expected.map(|it| route(&it)), "{location}");
+        assert_eq!(import.risks(), 0, "{location} {:?}", import.remarks);
+    }
+    // Nothing else of such a location is executed for other methods.
+    for more in [
+        "if ($http_a) { return 404; }",
+        "try_files $uri @b;",
+        "error_page 404 /x;",
+    ] {
+        let directives = format!("location / {{ {more} {limit} {pass} }} location @b {{ {pass} }}");
+        let (routes, _) = of_server(&directives, &[]);
+        assert!(!routes.concat().contains("upstream"), "{more}: {routes:?}");
+    }
+    // What closes the location closes it for all methods.
+    let (routes, _) = of_server(&format!("location / {{ {limit} auth_jwt x; {pass} }}"), &[]);
+    assert!(!routes.concat().contains("upstream"), "{routes:?}");
 }
 
 #[test]
@@ -186,3 +247,5 @@ fn an_expression_on_the_method_takes_what_the_location_captured() {
         );
     }
 }
+
+const USERS: &str = "ann:$2y$04$BDsctodQR/lVgkBWw8Wue.7UqFJZ1OUfa1MHqRqRBxBImKQbgf.e.\n";
