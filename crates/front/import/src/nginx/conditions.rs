@@ -158,7 +158,7 @@ impl Conditions {
 }
 
 /// The methods that nginx takes where its counters are shown.
-fn limit_of_status(scope: Scope<'_>, ledger: &mut Ledger) -> Option<Guard> {
+fn limit_of_status(scope: Scope<'_>, ledger: &Ledger) -> Option<Guard> {
     let status = scope.own("stub_status")?;
     let methods = ["GET", "HEAD"].map(str::to_owned).to_vec();
     let place = ledger.place(status.id);
