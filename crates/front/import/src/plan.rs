@@ -254,6 +254,8 @@ pub(crate) struct Fields {
     pub(crate) remove: Vec<String>,
     pub(crate) set: BTreeMap<String, String>,
     pub(crate) add: BTreeMap<String, String>,
+    /// The removed fields whose value would not be known, so that nothing may be added to it.
+    lost: Vec<String>,
 }
 
 impl Fields {
@@ -261,6 +263,7 @@ impl Fields {
         remove: Vec::new(),
         set: BTreeMap::new(),
         add: BTreeMap::new(),
+        lost: Vec::new(),
     };
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -293,6 +296,23 @@ impl Fields {
     pub(crate) fn forget(&mut self, name: &str) {
         self.set.retain(|it, _| !it.eq_ignore_ascii_case(name));
         self.add.retain(|it, _| !it.eq_ignore_ascii_case(name));
+        self.lost.retain(|it| !it.eq_ignore_ascii_case(name));
+    }
+
+    /// Removes a field from messages because its value is not known. What is added later is not sent either, until the
+    /// field is set or removed.
+    pub(crate) fn lose(&mut self, name: &str) {
+        self.take(name);
+        self.lost.push(name.to_owned());
+    }
+
+    /// Adds a value to a field; `false`: the rest of its value is not known, so it has none.
+    pub(crate) fn append(&mut self, name: &str, value: String) -> bool {
+        let is_known = !self.lost.iter().any(|it| it.eq_ignore_ascii_case(name));
+        if is_known {
+            self.add.insert(name.to_owned(), value);
+        }
+        is_known
     }
 
     /// Removes a field from messages, and drops earlier changes to it.
@@ -309,8 +329,8 @@ impl Fields {
     }
 
     /// Removes every field that `named` mentions, because its value is not known.
-    pub(crate) fn take_all(&mut self, named: &Self) {
-        named.names().for_each(|it| self.take(it));
+    pub(crate) fn lose_all(&mut self, named: &Self) {
+        named.names().for_each(|it| self.lose(it));
     }
 
     /// Adds the fields of another table for the same response, which gets those of both.
@@ -334,7 +354,11 @@ impl Fields {
         later.remove.iter().for_each(|it| self.take(it));
         later.set.keys().for_each(|it| self.forget(it));
         self.set.extend(later.set.clone());
-        self.add.extend(later.add.clone());
+        later.lost.iter().for_each(|it| self.lose(it));
+        for (name, value) in &later.add {
+            // The directive that lost the field has been reported.
+            self.append(name, value.clone());
+        }
     }
 }
 

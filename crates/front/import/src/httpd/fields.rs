@@ -200,7 +200,7 @@ fn field(
     if of_request {
         // The application may trust this field, so clients must not be able to set it.
         if !name.is_empty() && name.bytes().all(is_token_byte) {
-            fields.take(&name);
+            fields.lose(&name);
         }
         ledger.lost(directive.id, format!("{text}, and backends do not get it"));
     } else {
@@ -253,9 +253,7 @@ fn apply_operation(
         // `merge` adds a value unless the field has it, and the client may already have sent it.
         "merge" if of_request && fields.mentions(name) == 0 => return false,
         "merge" if fields.has(name, &value) => {}
-        "add" | "append" | "merge" => {
-            fields.add.insert(name.to_owned(), value);
-        }
+        "add" | "append" | "merge" => return fields.append(name, value),
         "unset" => fields.take(name),
         _ => return false,
     }

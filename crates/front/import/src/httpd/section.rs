@@ -95,7 +95,7 @@ fn vague(settings: &SharedSettings) -> SharedSettings {
         applicable.sent_host = Some(OWN_HOST.to_owned());
     }
     let fields = &mut applicable.request_fields;
-    fields.take_all(&settings.request_fields);
+    fields.lose_all(&settings.request_fields);
     applicable.into()
 }
 

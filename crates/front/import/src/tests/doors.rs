@@ -340,6 +340,24 @@ fn a_merged_field_of_requests_has_its_value_once() {
     assert!(clients.ends_with("remove = \"X-Role\""), "{clients}");
 }
 
+/// A backend gets no part of a value that the importer does not know.
+#[test]
+fn nothing_is_added_to_a_field_that_was_lost() {
+    let edit = "RequestHeader edit X-Role admin guest";
+    let deeper = "<Location />\nRequestHeader append X-Role guest\n</Location>";
+    for lines in [
+        format!("{edit}\nRequestHeader append X-Role guest"),
+        format!("{edit}\nRequestHeader add x-role guest"),
+        format!("{edit}\n{deeper}"),
+    ] {
+        let routes = routes_beside(&lines).concat();
+        assert!(routes.ends_with("remove = \"X-Role\""), "{lines} {routes}");
+    }
+    let known = format!("{edit}\nRequestHeader unset X-Role\n{deeper}");
+    let routes = routes_beside(&known).concat();
+    assert!(routes.ends_with("add = { X-Role = \"guest\" }"), "{routes}");
+}
+
 #[test]
 fn a_route_that_check_refuses_is_closed() {
     let conf = "server {\nlisten 80;\nreturn 302 /app;\n}\n";
