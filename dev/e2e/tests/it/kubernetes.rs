@@ -6,30 +6,20 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catamaran_e2e::{Front, catamaran};
 use catamaran_testkit::tls::Authority;
 use catamaran_testkit::{Deadline, KubernetesApi, PodEndpoint, Process, Response};
 
+use crate::namespace::has_namespaces;
+
 /// Whether this process has addresses for pods. If not, it has run the test with this name in a process that has.
 fn has_pods(test: &str) -> bool {
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
     let script = "ip link set lo up; for ip in $0; do ip address add $ip/32 dev lo; done; \
                   exec \"$@\"";
-    let status = Command::new("unshare")
-        .args(["--net", "sh", "-ec", script, &POD_ADDRESSES.join(" ")])
-        .arg(std::env::current_exe().unwrap())
-        .arg(format!("kubernetes::{test}"))
-        .args(["--exact", "--nocapture"])
-        .env(MARK, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{test} failed in its namespace");
-    false
+    let path = format!("kubernetes::{test}");
+    has_namespaces(&["--net"], script, POD_ADDRESSES.join(" "), &path)
 }
 
 /// A pod: an application at an address of its own, which says its name in each response.
@@ -373,6 +363,3 @@ const PORT: u16 = 8009;
 
 /// The secret of the pods' connectors, without which none listens at such an address.
 const SECRET: &str = "secret of the pods";
-
-/// Set in a process that is in such a namespace.
-const MARK: &str = "CATAMARAN_TEST_HAS_PODS";

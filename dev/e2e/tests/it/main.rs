@@ -69,6 +69,7 @@ mod listeners;
 mod look;
 mod monitoring;
 mod names;
+mod namespace;
 mod one_server;
 mod operate;
 mod pages;

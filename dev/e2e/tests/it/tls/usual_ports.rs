@@ -8,29 +8,18 @@ use std::process::Command;
 use catamaran_e2e::{Front, Pebble, PebbleSettings, binary, curl};
 use catamaran_testkit::Deadline;
 
+use crate::namespace::has_namespaces;
 use crate::reload::application;
 
 /// Whether this process has the ports, and the name `www.example.org`. If not, it has run the test with this name in a
 /// process that has.
 fn has_ports(test: &str) -> bool {
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
     let folder = tempfile::tempdir().unwrap();
     let hosts = folder.path().join("hosts");
     fs::write(&hosts, "127.0.0.1 localhost www.example.org example.org\n").unwrap();
     let script = "ip link set lo up; mount --bind \"$0\" /etc/hosts; exec \"$@\"";
-    let status = Command::new("unshare")
-        .args(["--net", "--mount", "sh", "-ec", script])
-        .arg(&hosts)
-        .arg(std::env::current_exe().unwrap())
-        .arg(format!("tls::usual_ports::{test}"))
-        .args(["--exact", "--nocapture"])
-        .env(MARK, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "{test} failed in its namespace");
-    false
+    let path = format!("tls::usual_ports::{test}");
+    has_namespaces(&["--net", "--mount"], script, &hosts, &path)
 }
 
 /// An authority that asks at the usual ports.
@@ -134,6 +123,3 @@ fn the_file_of_the_page_is_served_as_the_unit_does() {
     let state = front.seen("/var/lib/catamaran/acme".as_ref());
     assert!(state.exists(), "{}", state.display());
 }
-
-/// Set in a process that has the ports.
-const MARK: &str = "CATAMARAN_TEST_HAS_PORTS";
