@@ -314,6 +314,9 @@ impl Shared {
             return wire.reset();
         }
         while let Some(head) = wire.read_head()? {
+            if self.lock().is_away {
+                return wire.reset();
+            }
             let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
             let token = head
                 .lines()
@@ -395,6 +398,10 @@ impl Shared {
         let from: u64 = from.parse().unwrap_or(0);
         let (is_expired, bookmark, mut next, begin) = {
             let state = self.lock();
+            // The reset that tells open watches so was sent before this one began.
+            if state.is_away {
+                return wire.reset();
+            }
             let bookmark = state.expires.then(|| bookmark(state.version));
             let known = state
                 .log
