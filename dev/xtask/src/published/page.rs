@@ -134,7 +134,7 @@ impl PostPage<'_> {
     fn then(&self, Judged { claim, answer }: &Judged<'_>) -> String {
         let words = self.language.words();
         if answer.then == ThenVerdict::NotRun && claim.is_of_now() {
-            return words.impossible_then.to_owned();
+            return words.absent_then.to_owned();
         }
         let verdict = self.language.then(answer.then);
         let Some(figure) = &answer.then_figure else {

@@ -422,7 +422,7 @@ impl Claim {
         ratio.is_some_and(|it| it.starts_with('#') && !it.contains(['*', '/']))
     }
 
-    /// Whether all places of evidence are on today's software alone, since the post's could not do it.
+    /// Whether all places of evidence are on today's software alone.
     pub(super) fn is_of_now(&self) -> bool {
         let is_of_now = |here: &Here| here.era == Some(Era::Now);
         !self.here.is_empty() && self.here.iter().all(is_of_now)
