@@ -2,14 +2,16 @@
 //! alike.
 //!
 //! The front chooses the host before the path, so a rule with such a condition becomes a rule of other hosts. A test
-//! of a part of a host name can be decided for hosts that the source names, but not for all others. For those,
-//! redirects are left out, and other rules are closed.
+//! of a part of a host name can be decided for hosts that the source names, but not for all others. For those the
+//! rule is closed, or holds for all of them if it redirects to a host that is named.
 
 use std::collections::BTreeMap;
 
+use catamaran_config::is_route_host;
+
 use crate::condition::{CAPTURED, HostClass, Scheme, When};
 use crate::ledger::Ledger;
-use crate::plan::{Action, Model, Plan, Rule, Schemes, VirtualHost};
+use crate::plan::{Action, Model, Plan, Rule, Schemes, UNKNOWN_HOST, VirtualHost};
 
 /// Splits virtual hosts until no rule of the plan has a condition on the host.
 pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
@@ -29,15 +31,23 @@ pub(crate) fn resolve(plan: &mut Plan, ledger: &mut Ledger) {
     }
 }
 
-/// For each virtual host of the plan: host names that its conditions test and that are not among its own names,
-/// with the listeners on which it serves them.
+/// For each virtual host of the plan: host names that its conditions test, or that rules with a condition redirect to,
+/// and that are not among its own names, with the listeners on which it serves them.
 fn further_names(plan: &Plan) -> Vec<BTreeMap<String, Vec<usize>>> {
     let model = Model::new(plan);
     let mut of_hosts = Vec::with_capacity(plan.hosts.len());
     for (index, host) in plan.hosts.iter().enumerate() {
-        let conditions = host.rules.iter().filter_map(|rule| rule.when.as_ref());
+        let names = host.rules.iter().filter_map(|rule| {
+            let when = rule.when.as_ref()?;
+            Some(
+                when.condition
+                    .names()
+                    .into_iter()
+                    .chain(redirected_to(rule)),
+            )
+        });
         let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for name in conditions.flat_map(|when| when.condition.names()) {
+        for name in names.flatten() {
             if found.contains_key(name) || host.names.iter().any(|own| own == name) {
                 continue;
             }
@@ -102,7 +112,7 @@ fn parts(
     }
     let finished = |part: Part| VirtualHost {
         place: host.place.clone(),
-        rules: rules(&host.rules, part.verdicts, ledger),
+        rules: rules(&host.rules, part.verdicts, schemes, ledger),
         ..part.host
     };
     parts.into_iter().map(finished).collect()
@@ -174,9 +184,9 @@ fn verdict(rule: &Rule, when: &When, class: HostClass<'_>, schemes: Schemes) -> 
     }
 }
 
-/// The rules for hosts with these verdicts: rules that never hold are left out, undecided ones are closed, or left out
-/// if they only redirect.
-fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule> {
+/// The rules for hosts with these verdicts: rules that never hold are left out. Undecided ones are closed, unless they
+/// may hold for all of the hosts.
+fn rules(all: &[Rule], verdicts: Vec<Verdict>, schemes: Schemes, ledger: &mut Ledger) -> Vec<Rule> {
     let mut verdicts = verdicts.into_iter();
     let mut found = Vec::with_capacity(all.len());
     for rule in all {
@@ -189,7 +199,15 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
             ..rule.clone()
         };
         // Each rule with a condition has a verdict.
-        match verdicts.next().unwrap_or(Verdict::Unsaid) {
+        let mut verdict = verdicts.next().unwrap_or(Verdict::Unsaid);
+        if verdict == Verdict::Unsaid
+            && let Some(for_all) = verdict_for_all(rule, when, schemes)
+        {
+            let ids = when.ids.iter();
+            ids.for_each(|&id| ledger.risk(id, ALL_REDIRECTED));
+            verdict = for_all;
+        }
+        match verdict {
             Verdict::Never => continue,
             Verdict::Holds { only, rest } => {
                 resolved.scheme = only;
@@ -197,14 +215,9 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
                     *to = to.replace(CAPTURED, &rest);
                 }
             }
-            // A redirect guards nothing: clients choose the host that they name, and so reach the rules after it.
-            Verdict::Unsaid if is_left_out(&resolved, when) => {
-                let ids = when.ids.iter();
-                ids.for_each(|&id| ledger.risk(id, NOT_REDIRECTED));
-                continue;
-            }
             Verdict::Unsaid => {
-                let text = "the importer cannot tell for which hosts it holds";
+                let is_of_hosts = !when.condition.is_unsaid();
+                let text = if is_of_hosts { UNDECIDED } else { UNSAID };
                 when.ids.iter().for_each(|&id| ledger.unmapped(id, text));
                 resolved.action = Action::Closed;
             }
@@ -214,13 +227,38 @@ fn rules(all: &[Rule], verdicts: Vec<Verdict>, ledger: &mut Ledger) -> Vec<Rule>
     found
 }
 
-/// Whether a rule with an undecided condition is left out instead of closed: it only redirects clients.
-fn is_left_out(rule: &Rule, when: &When) -> bool {
-    matches!(rule.action, Action::Redirect { .. }) && !when.condition.is_unsaid()
+/// The verdict by which an undecided rule may hold for all of the hosts: that on a host such as nobody names. The rule
+/// must redirect to a host for which it does not hold, so that no client is redirected twice. Clients then get less than
+/// from the source, and never more; without the rule they would get what is behind it. `None` for any other rule.
+fn verdict_for_all(rule: &Rule, when: &When, schemes: Schemes) -> Option<Verdict> {
+    let verdict_on = |name: &str| verdict(rule, when, HostClass::Name(name), schemes);
+    let ends_there = verdict_on(redirected_to(rule)?) == Verdict::Never;
+    let of_unknown = verdict_on(UNKNOWN_HOST);
+    (ends_there && matches!(of_unknown, Verdict::Holds { .. })).then_some(of_unknown)
 }
 
-const NOT_REDIRECTED: &str = "clients that ask for a host which the source does not name are not redirected: name \
+/// The host to which a rule redirects; `None` if that depends on the request, or if the rule does not redirect to a host.
+fn redirected_to(rule: &Rule) -> Option<&str> {
+    let Action::Redirect { to, .. } = &rule.action else {
+        return None;
+    };
+    let (_, behind_scheme) = to.split_once("://")?;
+    let end = behind_scheme.find(['/', '?', '#', '{']);
+    let (authority, rest) = behind_scheme.split_at(end.unwrap_or(behind_scheme.len()));
+    // Any other placeholder would be a part of the host.
+    let is_whole = !rest.starts_with('{') || rest.starts_with("{path");
+    let host = authority.split(':').next()?;
+    let is_lower = !host.bytes().any(|it| it.is_ascii_uppercase());
+    (is_whole && is_lower && !host.starts_with('*') && is_route_host(host)).then_some(host)
+}
+
+const UNSAID: &str = "the importer cannot tell for which hosts it holds";
+
+const UNDECIDED: &str = "it may hold for hosts that the source does not name, and the importer cannot tell for which: name \
     the hosts that clients use in ServerAlias, or in server_name";
+
+const ALL_REDIRECTED: &str = "clients that ask for any host which the source does not name are redirected, also where it \
+    would not hold: name the hosts that clients use in ServerAlias, or in server_name";
 
 #[cfg(test)]
 mod tests;

@@ -84,7 +84,7 @@ fn the_rest_of_a_host_is_written_for_those_that_are_named() {
         [
             ("a.org", vec![]),
             ("www.a.org", vec!["https://a.org/"]),
-            ("", vec![])
+            ("", vec!["Closed"])
         ]
     );
 }
@@ -111,4 +111,45 @@ fn a_host_that_only_a_condition_names_is_one_of_its_own() {
     let names: Vec<&[String]> = found.iter().map(|it| &it.0[..]).collect();
     assert_eq!(names, [["a.org"], ["old.org"]]);
     assert_eq!(found[1].1.len(), 1);
+}
+
+/// The rest of a host that nobody names is not known, and what is behind the redirect is not for all of them.
+#[test]
+fn a_redirect_for_hosts_that_nobody_names_is_closed_or_for_all_of_them() {
+    let not_www = of_host("^www\\.", &[]).negated_if(true);
+    let old = of_host("^old\\.", &[]);
+    for (condition, to, expected) in [
+        (&not_www, "https://www.a.org{path_query}", None),
+        (&not_www, "{scheme}://www.a.org:8443/x", None),
+        // The host is one that the redirect is for, or is not known.
+        (&not_www, "https://a.org{path_query}", Some("Closed")),
+        (&not_www, "https://{host}{path_query}", Some("Closed")),
+        (&not_www, "https://www.a.org{query}", Some("Closed")),
+        (&not_www, "https://www.{host}/", Some("Closed")),
+        (&not_www, "/x", Some("Closed")),
+        // It is for few hosts.
+        (&old, "https://www.a.org/", Some("Closed")),
+    ] {
+        let found = resolved(&["a.org"], vec![redirect(condition.clone(), to, None)]);
+        let of_others = found.iter().find(|it| it.0.is_empty());
+        let shown = of_others.map(|it| it.1.clone());
+        let expected = vec![(None, expected.unwrap_or(to).to_owned())];
+        assert_eq!(shown, Some(expected), "{condition:?} {to}");
+    }
+    // The host to which all others are redirected has its own routes.
+    let rule = redirect(not_www, "https://www.a.org{path_query}", None);
+    let found = resolved(&["*.a.org"], vec![rule]);
+    let of_www = found.iter().find(|it| it.0 == ["www.a.org"]);
+    assert_eq!(of_www.map(|it| it.1.len()), Some(0), "{found:?}");
+}
+
+#[test]
+fn a_redirect_of_one_scheme_stays_one_for_hosts_that_nobody_names() {
+    let not_www = of_host("^www\\.", &[]).negated_if(true);
+    let over_http = Condition::all([Condition::Scheme(Scheme::Http), not_www]);
+    let to = "https://www.a.org{path_query}";
+    let found = resolved(&["www.a.org"], vec![redirect(over_http, to, None)]);
+    let of_others = found.iter().find(|it| it.0.is_empty());
+    let expected = vec![(Some(Scheme::Http), to.to_owned())];
+    assert_eq!(of_others.map(|it| it.1.clone()), Some(expected));
 }

@@ -340,6 +340,24 @@ fn a_merged_field_of_requests_has_its_value_once() {
     assert!(clients.ends_with("remove = \"X-Role\""), "{clients}");
 }
 
+#[test]
+fn a_redirect_for_hosts_that_nobody_names_hides_what_is_behind_it() {
+    let of = |rule: &str| {
+        let condition = "RewriteCond %{HTTP_HOST} !^www\\.";
+        routes_beside(&format!("RewriteEngine On\n{condition}\n{rule}"))
+    };
+    let routes = of("RewriteRule ^/app/(.*)$ https://a.org/ [R]");
+    let mut of_all = routes.iter().filter(|it| !it.contains("host = "));
+    let is_closed = |it: &String| it.contains("\"/app") && it.ends_with("status = 403");
+    assert!(of_all.any(is_closed), "{routes:?}");
+    let routes = of("RewriteRule ^ https://www.a.org%{REQUEST_URI} [R=301]");
+    let expected = [
+        "host = \"www.a.org\"; path = \"/\"; upstream = \"t\"",
+        "path = \"/\"; redirect = \"https://www.a.org{path_query}\"; status = 301",
+    ];
+    assert_eq!(routes, expected);
+}
+
 /// A backend gets no part of a value that the importer does not know.
 #[test]
 fn nothing_is_added_to_a_field_that_was_lost() {
