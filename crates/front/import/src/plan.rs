@@ -306,13 +306,45 @@ impl Fields {
         self.lost.push(name.to_owned());
     }
 
-    /// Adds a value to a field; `false`: the rest of its value is not known, so it has none.
+    /// Adds a value to a field, behind those that are added already; `false`: the front cannot do this, or the rest of
+    /// the field's value is not known, so it has none.
     pub(crate) fn append(&mut self, name: &str, value: String) -> bool {
-        let is_known = !self.lost.iter().any(|it| it.eq_ignore_ascii_case(name));
-        if is_known {
-            self.add.insert(name.to_owned(), value);
+        let is_same = |known: &String| known.eq_ignore_ascii_case(name);
+        if self.lost.iter().any(is_same) {
+            return false;
         }
-        is_known
+        // Cookies are no list: RFC 9110, section 5.3.
+        if name.eq_ignore_ascii_case("set-cookie") {
+            return self.add_line(name, value);
+        }
+        match self.add.iter_mut().find(|it| is_same(it.0)) {
+            Some((_, list)) => *list = format!("{list}, {value}"),
+            None => {
+                self.add.insert(name.to_owned(), value);
+            }
+        }
+        true
+    }
+
+    /// Adds a line of a field, of which three are possible: a table has a name only once in each spelling, so each line
+    /// has another one. Returns `false` if there are three already.
+    pub(crate) fn add_line(&mut self, name: &str, value: String) -> bool {
+        let mut spellings = [
+            name.to_owned(),
+            name.to_ascii_lowercase(),
+            name.to_ascii_uppercase(),
+        ]
+        .into_iter();
+        let Some(free) = spellings.find(|it| !self.add.contains_key(it)) else {
+            return false;
+        };
+        self.add.insert(free, value);
+        true
+    }
+
+    /// Drops the values that are added by these names, in the same spelling.
+    fn forget_added(&mut self, names: &Self) {
+        self.add.retain(|name, _| !names.add.contains_key(name));
     }
 
     /// Removes a field from messages, and drops earlier changes to it.
@@ -346,7 +378,9 @@ impl Fields {
                 self.set.insert(name.clone(), value.clone());
             }
         }
-        self.add.extend(other.add.clone());
+        for (name, value) in &other.add {
+            self.append(name, value.clone());
+        }
     }
 
     /// Adds the changes of another section, which override earlier ones.
@@ -413,9 +447,11 @@ impl Settings {
         .or_insert_with(|| format!("[{table}]"));
     }
 
-    /// Forgets the lists of tables, to which others would be added.
-    pub(crate) fn forget_lists(&mut self) {
+    /// Forgets what others replace instead of adding to it: lists of tables, and fields that both add to responses.
+    pub(crate) fn forget_additions(&mut self, others: &Self) {
         self.keys.retain(|key, _| !LISTS.contains(&key.as_str()));
+        self.response_fields.forget_added(&others.response_fields);
+        self.success_fields.forget_added(&others.success_fields);
     }
 }
 

@@ -424,10 +424,13 @@ impl ServedDirectory {
         *rules = next;
     }
 
-    /// Whether a rule serves this directory.
+    /// Whether a rule serves this directory, by an alias as this one or not.
     fn is_own(&self, rule: &Rule) -> bool {
         match (&rule.action, &self.action) {
-            (Action::Serve(one), Action::Serve(two)) => one.directory == two.directory,
+            (Action::Serve(one), Action::Serve(two)) => {
+                let are_alike = one.rewrite.is_some() == two.rewrite.is_some();
+                one.directory == two.directory && are_alike
+            }
             _ => false,
         }
     }
@@ -485,9 +488,13 @@ fn directory_section(
         _ => "",
     };
     let is_deeper = !below.is_empty();
-    // A deeper directory begins with the settings of the one around it.
+    // A deeper directory begins with the guards of the one around it.
     let outer = scopes.iter().rev().find(|it| is_above(&it.below, below));
     let mut scope = outer.cloned().unwrap_or_default();
+    if is_deeper {
+        // The rules have the settings of the outer one already.
+        scope.settings = SharedSettings::default();
+    }
     let is_apart = match &own_path {
         Some(own) => !is_deeper && !is_above(own, path),
         None => is_elsewhere(section, path),

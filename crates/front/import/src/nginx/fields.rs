@@ -121,17 +121,7 @@ fn add_field(fields: &mut Fields, name: &str, value: &str) -> bool {
     if is_ruled_field(name, false) {
         return false;
     }
-    // A table has a name only once in each spelling, so another spelling is another line.
-    let lines = fields.add.keys().filter(|it| it.eq_ignore_ascii_case(name));
-    let spelling = match lines.count() {
-        0 => name.to_owned(),
-        1 => name.to_ascii_lowercase(),
-        2 => name.to_ascii_uppercase(),
-        _ => return false,
-    };
-    // If the source itself has this spelling already, a line would be lost.
-    let replaced = fields.add.insert(spelling, value.to_owned());
-    replaced.is_none()
+    fields.add_line(name, value.to_owned())
 }
 
 /// Converts `proxy_set_header`, except `Host`, which is a key of the upstream. `port` is the value of `$server_port`.

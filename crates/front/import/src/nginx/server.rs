@@ -587,7 +587,7 @@ impl ServerReader<'_, '_> {
         let mine = std::mem::take(&mut settled.access);
         let asked = settled.sign_on.clone();
         // Only the named location passes requests on.
-        settled.forget_lists();
+        settled.forget_additions(&rule.settings);
         settled.merge(&Settings {
             access: Access::Open,
             ..(*rule.settings).clone()

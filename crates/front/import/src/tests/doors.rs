@@ -341,6 +341,52 @@ fn a_merged_field_of_requests_has_its_value_once() {
 }
 
 #[test]
+fn values_that_are_added_one_after_the_other_are_all_there() {
+    for (lines, expected) in [
+        (
+            "Header append X-A a\nHeader append X-A a",
+            "add = { X-A = \"a, a\" }",
+        ),
+        (
+            "Header append X-A a\nHeader add x-a b",
+            "add = { X-A = \"a, b\" }",
+        ),
+        (
+            "Header append X-A a\nHeader always append X-A b",
+            "add = { X-A = \"a, b\" }",
+        ),
+        (
+            "Header append X-A a\n<Location />\nHeader append X-A b\n</Location>",
+            "add = { X-A = \"a, b\" }",
+        ),
+        // A cookie is a line of its own.
+        (
+            "Header add Set-Cookie a=1\nHeader add Set-Cookie b=2",
+            "add = { Set-Cookie = \"a=1\", set-cookie = \"b=2\" }",
+        ),
+        (
+            "RequestHeader append X-Role guest\nRequestHeader add X-Role guest",
+            "add = { X-Role = \"guest, guest\" }",
+        ),
+    ] {
+        let conf = format!("Listen 80\nProxyPreserveHost On\n{lines}\nProxyPass / ajp://t:8009/\n");
+        let import = converted(&[("/c.conf", &conf)], None);
+        assert!(import.text.contains(expected), "{lines}\n{}", import.text);
+        assert_eq!(import.risks(), 0, "{lines} {:?}", import.remarks);
+    }
+    // A deeper directory has those of the outer one as well, once.
+    let of = |path: &str, value: &str| {
+        format!("<Directory {path}>\nHeader append X-A {value}\n</Directory>\n")
+    };
+    let routes = routes_of_files(&(of("/srv", "a") + &of("/srv/in", "b")));
+    let ends: Vec<&str> = routes
+        .iter()
+        .filter_map(|it| it.split_once("X-A = ").map(|it| it.1))
+        .collect();
+    assert_eq!(ends, ["\"a, b\" }", "\"a\" }"], "{routes:?}");
+}
+
+#[test]
 fn a_redirect_for_hosts_that_nobody_names_hides_what_is_behind_it() {
     let of = |rule: &str| {
         let condition = "RewriteCond %{HTTP_HOST} !^www\\.";
