@@ -27,7 +27,7 @@ impl MethodGuard {
         action: Action,
     ) -> Option<Self> {
         let are_methods = methods.iter().all(|name| is_method(name));
-        if !are_methods || !can_be_written(&methods, is_for_others) {
+        if !are_methods || !can_be_written(&methods) {
             return None;
         }
         Some(Self {
@@ -136,19 +136,14 @@ fn is_method(text: &str) -> bool {
 }
 
 /// Whether routes can distinguish these methods from the others. For a route, GET includes HEAD.
-fn can_be_written(methods: &[String], is_for_others: bool) -> bool {
+fn can_be_written(methods: &[String]) -> bool {
     let has = |name: &str| methods.iter().any(|method| method == name);
     // The front refuses these for every route, so no route is for them.
     if methods.iter().all(|method| is_refused_by_front(method)) {
         return false;
     }
-    match (has("GET"), has("HEAD")) {
-        // No route is for GET without HEAD.
-        (true, false) => false,
-        // A guard against HEAD alone would not stand before a rule for GET, which includes HEAD.
-        (false, true) => is_for_others,
-        (true, true) | (false, false) => true,
-    }
+    // No route is for GET without HEAD, and none for HEAD stands beside one for GET with the same paths.
+    has("GET") == has("HEAD")
 }
 
 /// The methods in the form of a route's key.

@@ -76,6 +76,8 @@ fn guards_by_method_that_routes_cannot_have_are_closed() {
         "limit_except get { deny all; }",
         "if ($request_method !~ ^(GET|POST)$) { return 405; }",
         "if ($request_method = GET) { return 405; }",
+        "limit_except HEAD { deny all; }",
+        "if ($request_method != HEAD) { return 405; }",
         "if ($request_method ~ POST) { return 405; }",
         "if ($request_method != GET|HEAD) { return 405; }",
         "if ($request_method = PUT|POST) { return 405; }",
@@ -204,6 +206,20 @@ fn two_guards_by_method_share_no_method() {
         "{routes:?}"
     );
     assert!(!import.text.contains("`check` refuses"), "{}", import.text);
+}
+
+/// For a route, GET includes HEAD, so that `check` takes a route for each of both for a repetition.
+#[test]
+fn a_limit_of_head_stands_beside_no_guard_of_get() {
+    let (routes, import) = of_server(
+        "if ($request_method !~ ^(GET|HEAD)$) { return 301 https://$host$request_uri; }\n\
+         location / { limit_except HEAD { deny all; } proxy_pass http://t:80; }",
+        &[],
+    );
+    assert!(!routes.concat().contains("upstream"), "{routes:?}");
+    assert!(!import.text.contains("`check` refuses"), "{}", import.text);
+    let loaded = catamaran_config::parse("c.toml", &import.text);
+    assert!(loaded.is_ok(), "{}", import.text);
 }
 
 #[test]
