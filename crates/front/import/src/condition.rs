@@ -265,6 +265,17 @@ pub(crate) fn of_port(test: &str, ports: &[Port]) -> Condition {
     }
 }
 
+/// A condition that the host is this text. `ports` are as for [`of_host`].
+pub(crate) fn of_whole_host(host: &str, ports: &[Port]) -> Condition {
+    match host {
+        // Every request that is served has a host.
+        "" => Condition::Never,
+        // Clients send the port behind the host, unless it is the default one.
+        _ if host.contains(':') || has_other_port(ports) => Condition::Unsaid,
+        _ => Condition::Host(HostTest::Is(host.to_ascii_lowercase())),
+    }
+}
+
 /// A condition on the host by a regular expression. `ports` are the ports of the listeners if the server compares the
 /// host together with its port, and empty otherwise.
 pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
@@ -278,8 +289,7 @@ pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
         return Condition::Unsaid;
     };
     // If the port is compared, too, an expression for the end of a host matches only hosts with the default port.
-    let compares_port =
-        without_port.is_none() && ports.iter().any(|(port, _)| !matches!(port, 80 | 443));
+    let compares_port = without_port.is_none() && has_other_port(ports);
     let asks_end = |test: &HostTest| matches!(test, HostTest::Is(_) | HostTest::Ends(_));
     if compares_port && tests.iter().any(asks_end) {
         return Condition::Unsaid;
@@ -293,6 +303,11 @@ pub(crate) fn of_host(expression: &str, ports: &[Port]) -> Condition {
         other => Condition::Host(other),
     };
     Condition::any(tests.into_iter().map(condition))
+}
+
+/// Whether any of these ports is none of the default ones.
+fn has_other_port(ports: &[Port]) -> bool {
+    ports.iter().any(|(port, _)| !matches!(port, 80 | 443))
 }
 
 /// For an expression such as `^www\.(.+)$`, the part of the host before its only group, here `www.`. `None` for any
@@ -354,6 +369,20 @@ mod tests {
             let not = condition.clone().negated_if(true);
             let opposite = not.holds(Scheme::Http, host);
             assert_eq!(opposite, expected.map(|it| !it), "{not:?} {host:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_host_is_not_compared_with_its_port() {
+        let is = Condition::Host(HostTest::Is("a.org".to_owned()));
+        for (host, ports, expected) in [
+            ("A.org", &[][..], is.clone()),
+            ("a.org", &[(80, false), (443, true)], is),
+            ("a.org", &[(80, false), (8080, false)], Condition::Unsaid),
+            ("a.org:80", &[], Condition::Unsaid),
+            ("", &[(8080, false)], Condition::Never),
+        ] {
+            assert_eq!(of_whole_host(host, ports), expected, "{host} {ports:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::condition::{
     CAPTURED, Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
+    of_whole_host,
 };
 use crate::directive::Directive;
 use crate::expression::translated;
@@ -15,7 +16,6 @@ use crate::ledger::{Id, Ledger};
 use crate::matcher::Matcher;
 use crate::methods::MethodGuard;
 use crate::plan::{Action, Rule, redirect_status};
-use crate::regex::HostTest;
 
 /// The rules of `Redirect` and its variants, in the source's order. mod_alias asks them before any `Alias`.
 pub(crate) fn redirects(directives: &[Directive], ledger: &mut Ledger) -> Vec<Rule> {
@@ -415,10 +415,18 @@ fn condition(directive: &Directive, clients: Clients<'_>) -> Condition {
         ) => Condition::Never,
         (_, ".*" | "^.*$") => Condition::Always,
         ("%{HTTP_HOST}", _) => host_condition(test, clients.ports),
-        // It is the host that the client asked for, without the port.
-        ("%{SERVER_NAME}", _) if !clients.is_canonical => host_condition(test, &[]),
+        // It is the host that the client asked for, without the port and in lower case.
+        ("%{SERVER_NAME}", _) if !clients.is_canonical && !asks_capitals(directive) => {
+            host_condition(test, &[])
+        }
         _ => Condition::Unsaid,
     }
+}
+
+/// Whether a condition may ask for capital letters.
+fn asks_capitals(condition: &Directive) -> bool {
+    let has_capitals = condition.word(1).bytes().any(|it| it.is_ascii_uppercase());
+    has_capitals && !has_flag(&flags(condition), "NC")
 }
 
 /// A condition on the host: a text after `=`, or a regular expression; `!` before either negates it.
@@ -426,10 +434,8 @@ fn host_condition(test: &str, ports: &[Port]) -> Condition {
     let positive = test.strip_prefix('!');
     let plain_test = positive.unwrap_or(test);
     let condition = match plain_test.strip_prefix('=') {
-        // Every request that is served has a host.
-        Some("" | "\"\"") => Condition::Never,
-        Some(host) if host.contains(':') => Condition::Unsaid,
-        Some(host) => Condition::Host(HostTest::Is(host.to_ascii_lowercase())),
+        Some("\"\"") => of_whole_host("", ports),
+        Some(host) => of_whole_host(host, ports),
         // A comparison, or a test of a file.
         None if plain_test.starts_with(['<', '>', '-']) => Condition::Unsaid,
         None => of_host(plain_test, ports),

@@ -1,7 +1,7 @@
 //! Directives that a server executes before it chooses a location: `return`, `rewrite`, and `if`.
 
 use crate::condition::{
-    Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port,
+    Condition, Port, Scheme, SettledCondition, When, captured, of_host, of_port, of_whole_host,
 };
 use crate::directive::{Directive, drop_all, part_all};
 use crate::expression::{Expression, translated};
@@ -11,7 +11,6 @@ use crate::nginx::answer::{HOST_CAPTURE, TextType, answer, template};
 use crate::nginx::guards::{Guard, OrderedGuards};
 use crate::nginx::request_tests::{Choices, only_sets, sets_known, versions};
 use crate::plan::{Action, Rule};
-use crate::regex::HostTest;
 
 /// The rules of a server that come before its locations, in the order of the file, and its guards among them. Texts
 /// have the type `text_type`.
@@ -229,11 +228,13 @@ fn tested_condition(directive: &Directive, ports: &[Port]) -> (Condition, Option
         (CLAIM, "=", "http") if !negated => Condition::Scheme(Scheme::Http),
         ("$server_port", "=", _) => of_port(&format!("={value}"), ports),
         ("$server_port", "~", _) => of_port(value, ports),
-        ("$host" | "$http_host", "=", _) if value.contains([':', '$']) => Condition::Unsaid,
-        ("$host" | "$http_host", "=", "") => Condition::Never,
-        ("$host" | "$http_host", "=", _) => {
-            Condition::Host(HostTest::Is(value.to_ascii_lowercase()))
+        ("$host" | "$http_host", "=", _) if value.contains('$') => Condition::Unsaid,
+        // nginx makes it lower case, so that nothing with a capital letter matches.
+        ("$host", "=" | "~", _) if value.bytes().any(|it| it.is_ascii_uppercase()) => {
+            Condition::Unsaid
         }
+        ("$host", "=", _) => of_whole_host(value, &[]),
+        ("$http_host", "=", _) => of_whole_host(value, ports),
         ("$host", "~" | "~*", _) => of_host(value, &[]),
         ("$http_host", "~" | "~*", _) => of_host(value, ports),
         ("$request_method", "=", "TRACE") => Condition::Never,

@@ -404,6 +404,36 @@ fn a_redirect_for_hosts_that_nobody_names_hides_what_is_behind_it() {
     assert_eq!(routes, expected);
 }
 
+/// What no host passes is not taken for a test of hosts in lower case.
+#[test]
+fn capital_letters_in_tests_of_hosts_in_lower_case_close() {
+    for condition in ["%{SERVER_NAME} !=B.org", "%{SERVER_NAME} !^B\\.org$"] {
+        let guard = format!("RewriteCond {condition}\nRewriteRule ^ - [F]");
+        let routes = routes_beside(&format!("RewriteEngine On\n{guard}"));
+        assert!(
+            !routes.concat().contains("upstream"),
+            "{condition} {routes:?}"
+        );
+        let of_any_case = guard.replace("\nRewriteRule", " [NC]\nRewriteRule");
+        let routes = routes_beside(&format!("RewriteEngine On\n{of_any_case}"));
+        assert!(
+            routes.concat().contains("upstream"),
+            "{condition} {routes:?}"
+        );
+    }
+    for (test, is_open) in [
+        ("$host != B.org", false),
+        ("$host !~ ^B\\.org$", false),
+        ("$host !~* ^B\\.org$", true),
+    ] {
+        let pass = "location / { proxy_pass http://t:80; }";
+        let guarded = format!("if ({test}) {{ return 403; }}\n{pass}");
+        let (routes, _) = super::nginx::of_server(&guarded, &[]);
+        let opens = routes.concat().contains("upstream");
+        assert_eq!(opens, is_open, "{test} {routes:?}");
+    }
+}
+
 /// A backend gets no part of a value that the importer does not know.
 #[test]
 fn nothing_is_added_to_a_field_that_was_lost() {
