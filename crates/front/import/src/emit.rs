@@ -26,6 +26,8 @@ pub(crate) struct Form<'a> {
     /// Indices of routes that are written as closed, because they would open what the
     /// source keeps closed.
     pub(crate) closed: &'a [usize],
+    /// Indices of routes that are left out.
+    pub(crate) omitted: &'a [usize],
 }
 
 /// A file that belongs beside the written one.
@@ -69,7 +71,7 @@ pub(crate) fn write(plan: &Plan, groups: &[RouteGroup], form: Form<'_>) -> Writt
     WrittenFile {
         text: writer.out,
         files: writer.files,
-        routes: writer.routes,
+        routes: writer.routes - form.omitted.len(),
         kept: writer.kept,
     }
 }
@@ -340,6 +342,9 @@ impl<'a> Writer<'a> {
         let rule = &route.rule;
         let index = self.routes;
         self.routes += 1;
+        if self.form.omitted.contains(&index) {
+            return;
+        }
         let action = outcome(rule);
         self.conditions(plan, group, route, &action);
         if !route.exclude.is_empty() {
@@ -647,6 +652,7 @@ const ALONE: Form<'static> = Form {
     inline_secrets: true,
     secrets_of: "",
     closed: &[],
+    omitted: &[],
 };
 
 /// The key for the largest body of a request.

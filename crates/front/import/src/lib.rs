@@ -285,21 +285,22 @@ fn close_refused_upstreams(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledg
 /// Writes the plan as a file, with routes closed that `check` would refuse.
 fn finished(plan: &Plan, mut ledger: Ledger, options: &Options) -> Import {
     let groups = routes::groups(plan);
-    let write = |closed: &[usize], inline_secrets: bool| {
+    let write = |withheld: &WithheldRoutes, inline_secrets: bool| {
         let form = Form {
             keep: options.keep.as_deref(),
             inline_secrets,
             secrets_of: &options.secrets_of,
-            closed,
+            closed: &withheld.closed,
+            omitted: &withheld.omitted,
         };
         emit::write(plan, &groups, form)
     };
     // For `check` the secrets are in the text, because their files do not exist yet.
-    let (checked, closed) = accepted(&|closed| write(closed, true), &mut ledger);
+    let (checked, withheld) = accepted(&|withheld| write(withheld, true), &mut ledger);
     let written = if options.inline_secrets || !plan.has_secrets() {
         checked
     } else {
-        write(&closed, false)
+        write(&withheld, false)
     };
     if options.keep.is_some() && written.kept > 0 {
         let remedy = ledger.address_guards.remedy();
@@ -321,14 +322,55 @@ fn finished(plan: &Plan, mut ledger: Ledger, options: &Options) -> Import {
     }
 }
 
-/// Writes the plan; closes routes with lines that `check` refuses, and writes it again until `check` refuses none of
-/// a route. Returns the file, and the indices of the routes that were closed.
+/// The routes that are not written as they are planned, because `check` would refuse them: sorted indices of the plan's
+/// routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct WithheldRoutes {
+    closed: Vec<usize>,
+    /// Those that `check` refuses even if they are closed.
+    omitted: Vec<usize>,
+}
+
+impl WithheldRoutes {
+    /// Closes the routes that stand at these places among the `count` routes of the written file. If they are closed
+    /// already, `check` refuses what they match, such as requests that another route is for: then they are left out.
+    /// Other routes take their requests, so all of these are closed. Returns whether this changed any route.
+    fn add(&mut self, refused: &[usize], count: usize, ledger: &mut Ledger) -> bool {
+        let mut planned: Vec<usize> = refused.iter().map(|&it| self.planned(it)).collect();
+        let before = self.clone();
+        planned.sort_unstable();
+        planned.dedup();
+        let is_closed = |it: &usize| before.closed.binary_search(it).is_ok();
+        if !planned.is_empty() && planned.iter().all(is_closed) {
+            ledger.say(Weight::Risk, None, ALL_CLOSED);
+            self.omitted.extend(planned);
+            self.omitted.sort_unstable();
+            self.closed = (0..count + before.omitted.len()).collect();
+        } else {
+            self.closed.extend(planned);
+            self.closed.sort_unstable();
+            self.closed.dedup();
+        }
+        *self != before
+    }
+
+    /// The index in the plan of the route that stands at this place of the written file.
+    fn planned(&self, written: usize) -> usize {
+        let mut index = written;
+        for omitted in &self.omitted {
+            index += usize::from(*omitted <= index);
+        }
+        index
+    }
+}
+
+/// Writes the plan; withholds routes that `check` refuses, and writes it again until it refuses none.
 fn accepted(
-    write: &dyn Fn(&[usize]) -> WrittenFile,
+    write: &dyn Fn(&WithheldRoutes) -> WrittenFile,
     ledger: &mut Ledger,
-) -> (WrittenFile, Vec<usize>) {
-    let mut closed: Vec<usize> = Vec::new();
-    let mut written = write(&closed);
+) -> (WrittenFile, WithheldRoutes) {
+    let mut withheld = WithheldRoutes::default();
+    let mut written = write(&withheld);
     for _ in 0..ROUNDS_MAX {
         let report = match catamaran_config::parse("catamaran.toml", &written.text) {
             Ok(loaded) => {
@@ -340,22 +382,18 @@ fn accepted(
             }
             Err(report) => report,
         };
-        let closed_before = closed.len();
-        closed.extend(refused(&report, &written.text, ledger));
-        // The writer searches in sorted indices.
-        closed.sort_unstable();
-        closed.dedup();
+        let routes = refused(&report, &written.text, ledger);
         // The lines that are still refused belong to no route, so closing routes does not help.
-        if closed.len() == closed_before {
+        if !withheld.add(&routes, written.routes, ledger) {
             break;
         }
-        written = write(&closed);
+        written = write(&withheld);
     }
-    (written, closed)
+    (written, withheld)
 }
 
-/// Reports the lines of the written text that `check` refuses, unless they contain a secret. Returns the indices of
-/// the routes in which they are.
+/// Reports the lines of the written text that `check` refuses, unless they contain a secret. Returns the places of
+/// the routes in which they are, among those that were written.
 fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger) -> Vec<usize> {
     let mut routes = Vec::new();
     let is_fault = |it: &&Finding| it.severity == Severity::Fault;
@@ -386,7 +424,7 @@ fn refused(report: &catamaran_config::Report, written: &str, ledger: &mut Ledger
     routes
 }
 
-/// The indices of the routes that ask for the sign-on in whose table a line is; none if it is in another table.
+/// The places of the routes that ask for the sign-on in whose table a line is; none if it is in another table.
 fn asking(written: &str, line: usize) -> Vec<usize> {
     let lines_so_far: Vec<&str> = written.lines().take(line).collect();
     let header = lines_so_far.iter().rfind(|it| it.starts_with('['));
@@ -407,6 +445,10 @@ fn shown(line: &str) -> &str {
     }
     if line.contains("secret") { "" } else { line }
 }
+
+/// The remark on a file with a route that `check` refuses even if it is closed.
+const ALL_CLOSED: &str = "`check` refuses a route for some requests, which is left out: all other routes are closed, because \
+    they would take its requests";
 
 /// The remark on a file in which every route answers with an error.
 const NOTHING: &str = "nothing that was read leads to a backend, to files or elsewhere: the front answers each request with \

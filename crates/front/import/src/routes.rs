@@ -666,7 +666,7 @@ pub(crate) mod tests {
                 rules: rules.into_iter().map(|it| it.1).collect(),
                 ..VirtualHost::default()
             });
-            let written = emit::write(&plan, &groups(&plan), Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[] });
+            let written = emit::write(&plan, &groups(&plan), Form { keep: None, inline_secrets: true, secrets_of: "", closed: &[], omitted: &[] });
             let config = catamaran_config::parse("t.toml", &written.text).unwrap().config;
             let finder = RouteFinder::new(&config).unwrap();
             let rules = &plan.hosts[0].rules;
@@ -720,6 +720,7 @@ pub(crate) mod tests {
             inline_secrets: true,
             secrets_of: "",
             closed: &[],
+            omitted: &[],
         };
         emit::write(&plan, &groups(&plan), form).text
     }

@@ -461,6 +461,36 @@ fn a_route_that_check_refuses_is_closed() {
     assert!(risks[0].ends_with("; its route is closed"), "{risks:?}");
 }
 
+/// Closing a route for the requests of another one does not make `check` accept it.
+#[test]
+fn a_route_that_check_refuses_closed_is_left_out_and_all_others_are_closed() {
+    let paths = ["/b", "/a", "/a", "/a", "/"];
+    let write = |withheld: &WithheldRoutes| {
+        let mut text = "[[listen]]\naddress = \"127.0.0.1:80\"\n".to_owned();
+        let left = (0..paths.len()).filter(|it| !withheld.omitted.contains(it));
+        for index in left.clone() {
+            let status = if withheld.closed.contains(&index) {
+                403
+            } else {
+                204
+            };
+            let path = paths[index];
+            text += &format!("\n[[route]]\npath = \"{path}\"\nstatus = {status}\n");
+        }
+        WrittenFile {
+            text,
+            files: Vec::new(),
+            routes: left.count(),
+            kept: 0,
+        }
+    };
+    let (written, withheld) = accepted(&write, &mut Ledger::new(false));
+    assert_eq!(withheld.omitted, [2, 3], "{}", written.text);
+    assert_eq!(withheld.closed, [0, 1, 2, 3, 4]);
+    assert_eq!(written.text.matches("status = 403").count(), 3);
+    assert!(catamaran_config::parse("c.toml", &written.text).is_ok());
+}
+
 #[test]
 fn targets_are_joined_with_paths_as_httpd_joins_them() {
     for (line, expected) in [
