@@ -7,29 +7,35 @@ use crate::condition::CAPTURED;
 use crate::directive::Directive;
 use crate::expression::Expression;
 use crate::ledger::Ledger;
+use crate::nginx::files::type_of;
 use crate::nginx::location::Scope;
 use crate::nginx::variables::{expand, expand_text, placeholder};
 use crate::plan::{Action, AnswerText, redirect_status};
 
 /// The media type of the texts that a `return` sends.
 #[derive(Clone, Copy)]
-pub(crate) enum TextType<'d> {
-    /// That of `default_type`; text/plain if there is none.
-    Default(Option<&'d Directive>),
-    /// The type is not known.
-    Unknown,
+pub(crate) struct TextType<'d> {
+    /// `None`: it is not known.
+    name: Option<&'d str>,
+    /// The `default_type` that is in force.
+    default: Option<&'d Directive>,
 }
 
 impl<'d> TextType<'d> {
-    /// The type in this scope.
-    pub(crate) fn of(scope: Scope<'d>) -> Self {
-        Self::Default(scope.find("default_type"))
-    }
+    pub(crate) const UNKNOWN: Self = Self {
+        name: None,
+        default: None,
+    };
 
-    fn name(self) -> Option<&'d str> {
-        match self {
-            Self::Default(directive) => Some(directive.map_or("text/plain", |it| it.word(0))),
-            Self::Unknown => None,
+    /// The type in this scope: that of the extension of the location's path, else that of `default_type`, else
+    /// text/plain. Below a path nginx takes the extension of each request's path, which the front does not do.
+    pub(crate) fn of(scope: Scope<'d>, path: Option<&str>) -> Self {
+        let default = scope.find("default_type");
+        let of_extension = path.and_then(|it| type_of(it, scope));
+        let of_default = || default.map_or("text/plain", |it| it.word(0));
+        Self {
+            name: Some(of_extension.unwrap_or_else(of_default)),
+            default,
         }
     }
 }
@@ -57,7 +63,7 @@ pub(crate) fn answer(
         200..=299 | 400..=599 if text.is_empty() => Some(Action::Answer(status)),
         // Responses with these two have no body.
         200..=299 | 400..=599 if !matches!(status, 204 | 205) => text_type
-            .name()
+            .name
             .and_then(|media_type| text_answer(status, text, media_type))
             .map(|answer| Action::Text(Box::new(answer))),
         _ => None,
@@ -65,7 +71,7 @@ pub(crate) fn answer(
     match action {
         Some(action) => {
             ledger.mapped(directive.id);
-            if let (Action::Text(_), TextType::Default(Some(default))) = (&action, text_type) {
+            if let (Action::Text(_), Some(default)) = (&action, text_type.default) {
                 ledger.mapped(default.id);
             }
             action

@@ -45,7 +45,7 @@ impl Conditions {
     ) -> Self {
         let inner = scope.blocks.first().copied().unwrap_or_default();
         claim(scope, inner, context.choices, ledger);
-        let text_type = TextType::of(scope);
+        let text_type = TextType::of(scope, context.path);
         let mut read = Self::default();
         for (index, directive) in inner.iter().enumerate() {
             let has_returned = inner[..index].iter().any(|it| it.name == "return");

@@ -257,6 +257,27 @@ pub(crate) fn give_types(rule: &mut Rule, scope: Scope<'_>, ledger: &mut Ledger)
     own.iter().for_each(|it| ledger.mapped(it.id));
 }
 
+/// The media type that the extension of a path has by the `types` in force, or by `mime.types` if that is one of the
+/// usual ones of texts; `None`: that of `default_type`.
+pub(crate) fn type_of<'d>(path: &str, scope: Scope<'d>) -> Option<&'d str> {
+    let name = path.rsplit('/').next()?;
+    let (_, extension) = name.rsplit_once('.')?;
+    let tables = scope.level(|it| matches!(it.name.as_str(), "types" | MIME_TYPES));
+    let own = tables.iter().flat_map(|it| it.words.iter());
+    let mut pairs = own.filter_map(|it| it.split_once('='));
+    let of_table = pairs.find(|it| it.0.eq_ignore_ascii_case(extension));
+    let known: &[(&str, &str)] = if tables.is_empty() {
+        OF_NGINX
+    } else if tables.iter().any(|it| it.name == MIME_TYPES) {
+        OF_TEXTS
+    } else {
+        &[]
+    };
+    let mut usual = known.iter().copied();
+    let found = of_table.or_else(|| usual.find(|it| it.0.eq_ignore_ascii_case(extension)));
+    found.map(|it| it.1)
+}
+
 /// Gives served files the media types of a source without `types`: it knows pages and two kinds of images, and sends
 /// all other files with the default type. So no other file may get a type that browsers run.
 fn give_few_types(rule: &mut Rule, default: Option<&Directive>, ledger: &mut Ledger) {
@@ -303,6 +324,26 @@ fn is_type(text: &str) -> bool {
 const RUN_BY_BROWSERS: &[&str] = &[
     "htc", "js", "mht", "mhtml", "mjs", "mml", "rdf", "rss", "atom", "shtml", "svg", "svgz", "swf",
     "wasm", "xht", "xhtml", "xml", "xsl", "xslt",
+];
+
+/// The types of texts in the `mime.types` of nginx, by extension.
+const OF_TEXTS: &[(&str, &str)] = &[
+    ("css", "text/css"),
+    ("htm", "text/html"),
+    ("html", "text/html"),
+    ("js", "application/javascript"),
+    ("json", "application/json"),
+    ("shtml", "text/html"),
+    ("svg", "image/svg+xml"),
+    ("txt", "text/plain"),
+    ("xml", "text/xml"),
+];
+
+/// The types that nginx knows without `types`.
+const OF_NGINX: &[(&str, &str)] = &[
+    ("gif", "image/gif"),
+    ("html", "text/html"),
+    ("jpg", "image/jpeg"),
 ];
 
 /// The type that the front gives files of unknown kinds.

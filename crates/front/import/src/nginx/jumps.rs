@@ -98,7 +98,7 @@ impl<'d> ErrorJump<'d> {
             upstreams: scope.upstreams,
         };
         let action = match (scope.own("return"), redirect_of_all(inner)) {
-            (Some(own), _) => answer(own, TextType::of(scope), None, ledger),
+            (Some(own), _) => answer(own, TextType::of(scope, None), None, ledger),
             (None, Some((_, action))) => action,
             // Its responses keep their own status.
             (None, None) => {

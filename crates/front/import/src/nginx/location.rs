@@ -97,7 +97,8 @@ pub(crate) fn action(
         return Action::Answer(404);
     }
     if let Some(directive) = scope.own("return") {
-        return answer(directive, TextType::of(scope), scope.expression, ledger);
+        let text_type = TextType::of(scope, path);
+        return answer(directive, text_type, scope.expression, ledger);
     }
     let own = scope.blocks.first().copied().unwrap_or_default();
     if let Some((directive, action)) = redirect_of_all(own) {

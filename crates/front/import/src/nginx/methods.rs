@@ -21,7 +21,7 @@ pub(super) fn of_condition(directive: &Directive, ledger: &mut Ledger) -> Option
     let guard = MethodGuard::new(place, methods, is_for_others, Action::Closed)?;
     ledger.mapped(directive.id);
     // Without a known type no text is sent: it may contain what the condition captured.
-    Some(guard.answering(answer(only, TextType::Unknown, None, ledger)))
+    Some(guard.answering(answer(only, TextType::UNKNOWN, None, ledger)))
 }
 
 /// Reads a `limit_except` with access rules alone; `None` for any other. Where the location does more than pass requests

@@ -149,7 +149,7 @@ fn condition(directive: &Directive, ports: &[Port], ledger: &mut Ledger) -> Vec<
             ledger.mapped(directive.id);
             let version = with_capture(only, capture.is_some());
             // Without a known type no text is sent: it may contain what the condition captured.
-            of_return_or_rewrite(&version, TextType::Unknown, ledger)
+            of_return_or_rewrite(&version, TextType::UNKNOWN, ledger)
         }
         None => {
             ledger.unmapped(directive.id, "a condition of this kind was not converted");

@@ -335,7 +335,7 @@ impl ServerReader<'_, '_> {
             expression: None,
             upstreams: self.upstreams,
         };
-        let text_type = TextType::of(scope);
+        let text_type = TextType::of(scope, None);
         let ledger = &mut *self.expansion.ledger;
         let (mut rules, guards) = rewrite::of_server(
             server.inner,

@@ -628,6 +628,37 @@ fn a_field_that_a_location_adds_to_its_own_answer_is_known_where_it_is_named() {
 }
 
 #[test]
+fn texts_of_return_have_the_type_of_their_path() {
+    for (location, expected) in [
+        (
+            "location = /robots.txt { default_type application/octet-stream; return 200 a; }",
+            "text/plain",
+        ),
+        (
+            "location /in/a.JSON { return 200 '{}'; }",
+            "application/json",
+        ),
+        (
+            "location = /a.b { default_type text/html; return 200 a; }",
+            "text/html",
+        ),
+        (
+            "location = /a.d/b { default_type text/html; return 200 a; }",
+            "text/html",
+        ),
+    ] {
+        let (routes, import) = of_server(location, &[]);
+        let kind = format!("text_type = \"{expected}\"");
+        let has_kind = |it: &String| it.contains(&kind);
+        assert!(routes.iter().any(has_kind), "{location} {routes:?}");
+        assert_eq!(import.risks(), 0, "{location} {:?}", import.remarks);
+    }
+    // Browsers would run what a client sent.
+    let (routes, _) = of_server("location = /a.svg { return 200 $arg_a; }", &[]);
+    assert!(!routes.concat().contains("text = "), "{routes:?}");
+}
+
+#[test]
 fn texts_of_return_are_sent_unless_a_browser_would_run_what_clients_sent() {
     for (text, expected) in [
         (
