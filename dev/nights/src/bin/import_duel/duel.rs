@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use fastrand::Rng;
 
 use crate::ask::{Answer, Ask, Origin};
-use crate::judge::{Door, Parameters, Verdict, is_same_content, judge, others};
+use crate::judge::{Door, Parameters, Verdict, has_odd_host, is_same_content, judge, others};
 use crate::stage::{self, Addresses, Imported, Kind};
 use crate::tree::{self, Conf, Cut, Node};
 use crate::{grammar, requests};
@@ -149,8 +149,11 @@ impl Duel<'_> {
             Verdict::Door(door @ (Door::Refused | Door::Absent)) => {
                 self.is_served(ask, &ours, door)?
             }
-            // The front compares no parameters of a path with routes, and merges slashes: docs/routes.md, docs/import.md.
-            Verdict::Door(door @ Door::Elsewhere) if is_odd(&ask.target) => {
+            // The front compares no parameters of a path with routes, merges slashes, and compares a host without its
+            // case and its port: docs/routes.md, docs/import.md.
+            Verdict::Door(door @ Door::Elsewhere)
+                if is_odd(&ask.target) || has_odd_host(&ask.fields) =>
+            {
                 self.is_served(ask, &ours, door)?
             }
             _ => false,

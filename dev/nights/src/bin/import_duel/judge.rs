@@ -1,5 +1,7 @@
 //! Compares two responses to one request: pure rules by which a difference is a door.
 
+use std::collections::BTreeSet;
+
 use crate::ask::{Answer, Ask, Origin, values};
 
 /// The result of comparing both responses.
@@ -69,7 +71,7 @@ pub(crate) fn judge(ask: &Ask, theirs: &Answer, ours: &Answer, said: &str) -> Ve
         (None, Some(_)) => Verdict::Door(Door::Absent),
         (Some(there), Some(here)) if !is_same(there, here) => Verdict::Door(Door::Elsewhere),
         (Some(there), Some(here)) => of_fields(ask, there, here)
-            .or_else(|| loosened(theirs, ours, said))
+            .or_else(|| loosened(ask, theirs, ours, said))
             .unwrap_or(Verdict::Alike),
     }
 }
@@ -130,14 +132,13 @@ pub(crate) fn is_same_content(there: &Origin, here: &Origin) -> bool {
 }
 
 /// Requests for which the source may serve what it does not serve for `ask`: with the target in the form that the
-/// front forwards. With `with_more`, also with and without a last slash, and with the method in capitals. Escaped
-/// slashes stay; `parameters` says what happens to parameters of the path.
+/// front forwards, and with the host as it is sent and as the front compares it. With `with_more`, also with and without
+/// a last slash, with the method in capitals, and with no condition that holds. Escaped slashes stay; `parameters` says
+/// what happens to parameters of the path.
 pub(crate) fn others(ask: &Ask, with_more: bool, parameters: Parameters) -> Vec<Ask> {
     let mut other = relative(ask);
     if with_more {
         other.method = other.method.to_uppercase();
-        let fields = &mut other.fields;
-        fields.retain(|(name, _)| !CONDITIONS.contains(&name.as_str()));
     }
     let normal = resolved(&decoded(&other.target, is_unreserved));
     let (path, query) = split_query(&normal);
@@ -146,19 +147,74 @@ pub(crate) fn others(ask: &Ask, with_more: bool, parameters: Parameters) -> Vec<
         Parameters::Kept => path.trim_end_matches('/').to_owned(),
         Parameters::NoSuch => path.trim_end_matches('/').replace(';', "_"),
     };
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let ends_with_slash = match parameters {
+        // The last segment may consist of parameters alone.
+        Parameters::Without => last.is_empty() || last.starts_with(';'),
+        Parameters::Kept | Parameters::NoSuch => last.is_empty(),
+    };
     let ends: &[&str] = match bare.as_str() {
         "/" => &[""],
         // The slash is the whole path.
         "" => &["/"],
         _ if with_more => &["", "/"],
-        _ if path.ends_with('/') => &["/"],
+        _ if ends_with_slash => &["/"],
         _ => &[""],
     };
-    let with_end = |end: &&str| Ask {
-        target: format!("{bare}{end}{query}"),
-        ..other.clone()
+    let mut all = Vec::new();
+    for fields in other_fields(&other.fields, with_more) {
+        all.extend(ends.iter().map(|end| Ask {
+            target: format!("{bare}{end}{query}"),
+            fields: fields.clone(),
+            ..other.clone()
+        }));
+    }
+    all
+}
+
+/// The fields of a request with its host as it is sent and as the front compares it. Without `with_more` its conditions
+/// stay; else they are left out, or are there but do not hold, because the source may ask whether they are there.
+fn other_fields(fields: &[(String, String)], with_more: bool) -> Vec<Vec<(String, String)>> {
+    let mut all = vec![fields.to_vec()];
+    let is_condition = |it: &(String, String)| CONDITIONS.contains(&it.0.as_str());
+    if with_more && fields.iter().any(is_condition) {
+        let plain = fields.iter().filter(|it| !is_condition(it)).cloned();
+        let unmet = fields.iter().filter_map(|(name, value)| {
+            let unmet = match name.as_str() {
+                "If-None-Match" => "\"other\"",
+                "If-Modified-Since" => "Thu, 01 Jan 1970 00:00:00 GMT",
+                other if CONDITIONS.contains(&other) => return None,
+                _ => value.as_str(),
+            };
+            Some((name.clone(), unmet.to_owned()))
+        });
+        all = vec![plain.collect(), unmet.collect()];
+    }
+    if has_odd_host(fields) {
+        for mut compared in all.clone() {
+            for (_, value) in compared.iter_mut().filter(|it| it.0 == "Host") {
+                *value = compared_host(value);
+            }
+            all.push(compared);
+        }
+    }
+    all
+}
+
+/// Whether the front compares another host than the one that is sent.
+pub(crate) fn has_odd_host(fields: &[(String, String)]) -> bool {
+    let mut hosts = fields.iter().filter(|it| it.0 == "Host");
+    hosts.any(|it| compared_host(&it.1) != it.1)
+}
+
+/// A host as the front compares it: in lower case, without its port and a last dot. A client can also send this form.
+fn compared_host(host: &str) -> String {
+    let lower = host.to_ascii_lowercase();
+    let name = match lower.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => &lower,
     };
-    ends.iter().map(with_end).collect()
+    name.strip_suffix('.').unwrap_or(name).to_owned()
 }
 
 /// The request with a target that is no absolute URL; the URL's host becomes that of the fields.
@@ -268,15 +324,26 @@ fn of_fields(ask: &Ask, there: &Origin, here: &Origin) -> Option<Verdict> {
         if there.as_deref().is_some_and(is_same) {
             continue;
         }
+        let is_joined = there
+            .as_deref()
+            .is_some_and(|it| takes_first_line(ask, it, &here));
         let verdict = match name.as_str() {
             // The front sends the client's Host unless the source sets another: docs/import.md says so.
             "host" => Verdict::Other,
+            _ if is_joined => Verdict::Other,
             _ if is_forged(&here) && !there.as_deref().is_some_and(is_forged) => {
                 Verdict::Door(Door::Forged)
             }
             name if OWN.contains(&name) => Verdict::Other,
-            // No client takes credentials out of a request by naming them in `Connection`.
-            "authorization" if there.is_none() && is_of_connection(ask, name) => Verdict::Other,
+            // httpd removes what a client names in `Connection`, also if httpd has set it itself. The front removes what
+            // the client sent, and then sets its own fields. It is the stricter one: no client gets rid of a field that
+            // says who it is, and none takes credentials out of a request.
+            name if there.is_none()
+                && is_of_connection(ask, name)
+                && (name == "authorization" || !is_of_client(ask, name, &here)) =>
+            {
+                Verdict::Other
+            }
             _ => Verdict::Door(Door::Field),
         };
         // Verdicts are ordered from the best to the worst.
@@ -285,24 +352,45 @@ fn of_fields(ask: &Ask, there: &Origin, here: &Origin) -> Option<Verdict> {
     worst
 }
 
-/// Whether the client named this field in `Connection`, so that httpd removes it.
-fn is_of_connection(ask: &Ask, name: &str) -> bool {
-    let mut lines = ask
+/// Whether two values differ only because nginx before 1.23 takes the first line of a client's field for its variable
+/// `$http_NAME`. The front joins all lines, as later versions do. The client could send the joined value as one line, which
+/// every version passes on.
+fn takes_first_line(ask: &Ask, there: &str, here: &str) -> bool {
+    ask.fields.iter().any(|(name, first)| {
+        let lines = client_lines(ask, name);
+        let has_several = lines.len() > 1 && lines[0] == first;
+        has_several && there.replacen(first, &lines.join(", "), 1) == here
+    })
+}
+
+/// Whether a value has one that the client sent in this field.
+fn is_of_client(ask: &Ask, name: &str, value: &str) -> bool {
+    client_lines(ask, name).iter().any(|it| value.contains(it))
+}
+
+/// The values of the client's lines of a field.
+fn client_lines<'a>(ask: &'a Ask, name: &str) -> Vec<&'a str> {
+    let lines = ask
         .fields
         .iter()
-        .filter(|it| it.0.eq_ignore_ascii_case("connection"));
-    lines.any(|it| {
-        it.1.split(',')
+        .filter(|it| it.0.eq_ignore_ascii_case(name));
+    lines.map(|it| it.1.as_str()).collect()
+}
+
+/// Whether the client named this field in `Connection`, so that httpd removes it.
+fn is_of_connection(ask: &Ask, name: &str) -> bool {
+    client_lines(ask, "connection").iter().any(|it| {
+        it.split(',')
             .any(|option| option.trim().eq_ignore_ascii_case(name))
     })
 }
 
 /// Whether a browser may do more with the front's response than with the source's.
-fn loosened(theirs: &Answer, ours: &Answer, said: &str) -> Option<Verdict> {
+fn loosened(ask: &Ask, theirs: &Answer, ours: &Answer, said: &str) -> Option<Verdict> {
     let report = said.to_ascii_lowercase();
     let is_lost = |name: &&str| {
-        let there = theirs.field(name);
-        there.is_some() && there != ours.field(name) && !report.contains(name)
+        let (there, here) = (theirs.field(name), ours.field(name));
+        there.is_some_and(|it| !has_elements(here.as_deref(), &it)) && !report.contains(name)
     };
     let media_type = |answer: &Answer| {
         let value = answer.field("content-type").unwrap_or_default();
@@ -311,8 +399,26 @@ fn loosened(theirs: &Answer, ours: &Answer, said: &str) -> Option<Verdict> {
     };
     let our_type = media_type(ours);
     let is_active = ACTIVE.contains(&our_type.as_str()) && media_type(theirs) != our_type;
-    let is_loosened = is_active || GUARDS.iter().any(is_lost);
+    let is_loosened = (is_active && !is_own_text(ask, ours)) || GUARDS.iter().any(is_lost);
     is_loosened.then_some(Verdict::Door(Door::Loosened))
+}
+
+/// Whether a field has just the elements of this value. An element forbids no more if it is there twice.
+fn has_elements(field: Option<&str>, value: &str) -> bool {
+    let elements =
+        |it: &str| -> BTreeSet<String> { it.split(',').map(|it| it.trim().to_owned()).collect() };
+    field.is_some_and(|it| elements(it) == elements(value))
+}
+
+/// Whether a response is a text of the configuration that has nothing of the request. nginx gives it the type of the
+/// request's extension, and the front one for all requests: docs/import.md. No client's script runs by that.
+fn is_own_text(ask: &Ask, answer: &Answer) -> bool {
+    let Some(Origin::Text(text)) = &answer.origin else {
+        return false;
+    };
+    let values = ask.fields.iter().map(|it| it.1.as_str());
+    let mut all = values.chain([ask.method.as_str(), ask.target.as_str()]);
+    !all.any(|it| !it.is_empty() && text.contains(it))
 }
 
 /// The values of forged fields.
@@ -415,6 +521,99 @@ mod tests {
                 "",
             );
             assert_eq!(verdict, expected, "{here}");
+        }
+    }
+
+    fn with_field(ask: &Ask, name: &str, value: &str) -> Ask {
+        let mut with = ask.clone();
+        with.fields.push((name.to_owned(), value.to_owned()));
+        with
+    }
+
+    #[test]
+    fn what_a_server_sets_stays_whatever_clients_name_in_connection() {
+        let (there, here) = (answer(&[]), answer(&[("x-role", "guest")]));
+        let ask = Ask::get("/", "a.org");
+        let verdict = |ask: &Ask| judge(ask, &there, &here, "");
+        assert_eq!(verdict(&ask), Verdict::Door(Door::Field));
+        let named = with_field(&ask, "Connection", "close, X-Role");
+        assert_eq!(verdict(&named), Verdict::Other);
+        // It is what the client sent, which has to go.
+        let own = with_field(&named, "X-Role", "guest");
+        assert_eq!(verdict(&own), Verdict::Door(Door::Field));
+    }
+
+    #[test]
+    fn lines_of_a_client_may_be_joined() {
+        let ask = with_field(&Ask::get("/", "a.org"), "X-Role", "guest");
+        let two = with_field(&ask, "X-Role", "forged");
+        let (there, here) = (
+            answer(&[("x-user", "<guest>")]),
+            answer(&[("x-user", "<guest, forged>")]),
+        );
+        assert_eq!(judge(&two, &there, &here, ""), Verdict::Other);
+        let door = Verdict::Door(Door::Forged);
+        assert_eq!(judge(&ask, &there, &here, ""), door);
+        let other = answer(&[("x-user", "<forged>")]);
+        assert_eq!(judge(&two, &there, &other, ""), door);
+    }
+
+    #[test]
+    fn other_requests_have_the_host_and_the_conditions_changed() {
+        let ask = with_field(&Ask::get("/a", "B.ORG.:443"), "If-None-Match", "*");
+        let shown = |with_more| {
+            let all = others(&ask, with_more, Parameters::Kept);
+            let shown = all.iter().map(|it| {
+                let values: Vec<&str> = it.fields.iter().map(|it| it.1.as_str()).collect();
+                format!("{} {}", it.target, values.join(" "))
+            });
+            shown.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(false), ["/a B.ORG.:443 *", "/a b.org *"]);
+        let more = shown(true);
+        for expected in ["/a B.ORG.:443", "/a/ b.org \"other\""] {
+            assert!(more.iter().any(|it| it == expected), "{more:?}");
+        }
+        assert!(more.iter().all(|it| !it.ends_with(" *")), "{more:?}");
+    }
+
+    #[test]
+    fn a_segment_of_parameters_alone_ends_with_a_slash() {
+        for (target, expected) in [("/a/;x", "/a/"), ("/a;x", "/a"), ("/a;x/", "/a/")] {
+            let all = others(&Ask::get(target, "a"), false, Parameters::Without);
+            let targets: Vec<&str> = all.iter().map(|it| it.target.as_str()).collect();
+            assert_eq!(targets, [expected], "{target}");
+        }
+    }
+
+    #[test]
+    fn a_response_is_loosened_if_it_may_do_more() {
+        let of = |text: &str, fields: &[(&str, &str)]| Answer {
+            status: 200,
+            origin: Some(Origin::Text(text.to_owned())),
+            fields: fields
+                .iter()
+                .map(|it| (it.0.to_owned(), it.1.to_owned()))
+                .collect(),
+        };
+        let ask = Ask::get("/<script>", "a.org");
+        let door = Verdict::Door(Door::Loosened);
+        let html = ("content-type", "text/html");
+        let frame = |value| ("x-frame-options", value);
+        for (text, there, here, expected) in [
+            ("ok", &[][..], &[html][..], Verdict::Alike),
+            ("at /<script>", &[], &[html], door),
+            ("ok", &[frame("DENY")], &[], door),
+            (
+                "ok",
+                &[frame("DENY, DENY")],
+                &[frame("DENY")],
+                Verdict::Alike,
+            ),
+            ("ok", &[frame("DENY")], &[frame("SAMEORIGIN")], door),
+        ] {
+            let verdict = judge(&ask, &of(text, there), &of(text, here), "");
+            assert_eq!(verdict, expected, "{text} {there:?} {here:?}");
         }
     }
 }
