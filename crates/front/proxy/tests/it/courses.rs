@@ -13,7 +13,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::health::{reasons, until};
 use crate::leaving::Backend;
-use crate::{Front, REQUEST, config, loopback, start, tcp, to};
+use crate::{Front, NEVER, REQUEST, config, loopback, start, tcp, to};
 
 /// What a backend does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,15 +49,30 @@ impl Course {
         } else {
             [format!("{:x}\r\n", LEN / 2).as_bytes(), &half, b"\r\n"].concat()
         };
-        let head = received.send(format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n").as_bytes());
+        let head = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n").into_bytes();
         match self {
             Self::Streams => {
                 let end: &[u8] = if announced { b"" } else { b"0\r\n\r\n" };
-                head.send(&[&piece, &piece, end].concat()).stall()
+                let body = [&piece, &piece, end].concat();
+                received.send(&head).send(&body).stall()
             }
-            Self::FailsAmidBody => head.send(&piece),
-            Self::StallsAmidBody => head.send(&piece).stall(),
-            Self::FailsAfterHead | Self::FailsBeforeHead | Self::StallsBeforeHead => head,
+            Self::FailsAmidBody => received.send(&head).send(&piece),
+            // In one piece, so that the silence begins behind it.
+            Self::StallsAmidBody => received.send(&[head, piece].concat()).stall(),
+            Self::FailsAfterHead | Self::FailsBeforeHead | Self::StallsBeforeHead => {
+                received.send(&head)
+            }
+        }
+    }
+
+    /// How long the front waits for the head of a backend that takes this course, and for more of its body.
+    fn patience(self) -> [Duration; 2] {
+        match self {
+            Self::StallsBeforeHead => [PATIENCE, NEVER],
+            Self::StallsAmidBody => [NEVER, PATIENCE],
+            Self::Streams | Self::FailsBeforeHead | Self::FailsAfterHead | Self::FailsAmidBody => {
+                [NEVER; 2]
+            }
         }
     }
 
@@ -85,13 +100,13 @@ impl Course {
     }
 }
 
-/// A front whose backend is given up after so long a silence.
-fn front(backend: BackendConfig, silence: Duration) -> Front {
+/// A front whose backend is given up after so long a silence before its head, and in its body.
+fn front(backend: BackendConfig, [before_head, in_body]: [Duration; 2]) -> Front {
     let mut config = config(
         &[loopback()],
         vec![BackendConfig {
-            first_byte_timeout: silence,
-            idle_body_timeout: silence,
+            first_byte_timeout: before_head,
+            idle_body_timeout: in_body,
             ..backend
         }],
     );
@@ -158,7 +173,7 @@ fn check(ask: impl Fn(SocketAddr) -> Received) {
     for (course, announced) in COURSES.into_iter().flat_map(|it| [(it, true), (it, false)]) {
         let cell = format!("{course:?}, announced: {announced}");
         let peer = Peer::start(course.script(announced));
-        let running = front(to(&peer), PATIENCE);
+        let running = front(to(&peer), course.patience());
         let (status, body, is_whole) = ask(tcp(&running, 0));
         let (expected, len, whole) = course.response();
         assert_eq!((status, is_whole), (expected, whole), "{cell}");
@@ -193,14 +208,17 @@ fn a_client_of_http2_gets_what_there_is() {
 /// The backend is asked for little more than the client takes, and its timeouts do not run meanwhile.
 #[test]
 fn a_client_that_reads_slowly_gets_all_of_it_and_no_more_is_held() {
-    let check = |receive: &dyn Fn(SocketAddr) -> Box<dyn FnOnce() -> Received + Send>| {
+    type Client = Box<dyn FnOnce() -> Received + Send>;
+    let check = |receive: fn(SocketAddr) -> Client| {
         let backend = Backend::start();
-        let running = front(backend.config(Protocol::Http), MUCH_PATIENCE);
+        let running = front(backend.config(Protocol::Http), [NEVER, MUCH_PATIENCE]);
         let client = receive(tcp(&running, 0));
         let mut exchange = backend.accept();
         exchange.receive_head();
         let socket = exchange.socket();
-        socket.set_write_timeout(Some(2 * MUCH_PATIENCE)).unwrap();
+        socket
+            .set_write_timeout(Some(MUCH_PATIENCE * 5 / 4))
+            .unwrap();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {MUCH}\r\n\r\n");
         socket.write_all(head.as_bytes()).unwrap();
         let piece = vec![b'x'; 64 * 1024];
@@ -219,13 +237,17 @@ fn a_client_that_reads_slowly_gets_all_of_it_and_no_more_is_held() {
         let (status, body, is_whole) = reading.join().unwrap();
         assert_eq!((status, body.len(), is_whole), (200, MUCH, true));
     };
-    check(&|address| {
-        let client = http1(address);
-        Box::new(|| receive_http1(client))
-    });
-    check(&|address| {
-        let client = http2(address, 1000);
-        Box::new(|| receive_http2(client))
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            check(|address| {
+                let client = http1(address);
+                Box::new(|| receive_http1(client))
+            });
+        });
+        check(|address| {
+            let client = http2(address, 1000);
+            Box::new(|| receive_http2(client))
+        });
     });
 }
 
@@ -239,7 +261,7 @@ const MUCH: usize = 48 << 20;
 const PATIENCE: Duration = Duration::from_millis(60);
 
 /// The same of a backend that writes as fast as it can: a busy machine must not keep it silent for so long.
-const MUCH_PATIENCE: Duration = Duration::from_millis(600);
+const MUCH_PATIENCE: Duration = Duration::from_secs(4);
 
 const COURSES: [Course; 6] = [
     Course::Streams,

@@ -91,7 +91,6 @@ fn serve(mut stream: UnixStream, manner: Manner, asked: &AtomicUsize) {
 
 fn at(path: &Path) -> BackendConfig {
     let mut backend = BackendConfig::new(Protocol::Ajp, Address::Unix(path.to_owned()));
-    backend.ajp.ping_timeout = Duration::from_millis(100);
     backend.slow_start = Duration::ZERO;
     backend
 }
@@ -100,7 +99,11 @@ fn at(path: &Path) -> BackendConfig {
 fn restarted(directory: &Path, manner: Manner) -> (Front, Connector) {
     let path = directory.join("ajp.sock");
     let connector = Connector::start(&path, manner);
-    let running = start(with_admin(vec![at(&path)])).unwrap();
+    let mut backend = at(&path);
+    if manner == Manner::Stalls {
+        backend.ajp.ping_timeout = Duration::from_millis(100);
+    }
+    let running = start(with_admin(vec![backend])).unwrap();
     let front = tcp(&running, 0);
     assert_eq!(get(front).status, 200, "{manner:?}");
     drop(connector);

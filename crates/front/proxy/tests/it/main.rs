@@ -59,10 +59,30 @@ use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 /// A front with two workers that listens on `listen` and hands everything to `backends`.
 fn config(listen: &[ListenAddress], backends: Vec<BackendConfig>) -> Config {
     let listeners = listen.iter().cloned().map(ListenerConfig::new).collect();
+    let backends = backends.into_iter().map(patient).collect();
     let mut config = Config::of_one(listeners, UpstreamConfig::new("app", backends));
     config.server.workers = 2.try_into().unwrap();
     config.server.drain_timeout = Duration::from_secs(10);
     config
+}
+
+/// The backend with long time limits in the place of the usual ones of a few seconds; what the test has set stays. A
+/// thread of a slow machine may stand still for so long: its backend would be suspected and probed, which is counted.
+fn patient(mut backend: BackendConfig) -> BackendConfig {
+    let usual = BackendConfig::new(backend.protocol, backend.address.clone());
+    if backend.suspect_after == usual.suspect_after {
+        backend.suspect_after = None;
+    }
+    for (limit, usual) in [
+        (&mut backend.queue_timeout, usual.queue_timeout),
+        (&mut backend.connect_timeout, usual.connect_timeout),
+        (&mut backend.ajp.ping_timeout, usual.ajp.ping_timeout),
+    ] {
+        if *limit == usual {
+            *limit = NEVER;
+        }
+    }
+    backend
 }
 
 /// Any free port.

@@ -21,7 +21,7 @@ use crate::handover::succeed;
 use crate::health::until;
 use crate::operate::{read, scrape, site, write};
 use crate::sticky::{ask, named};
-use crate::{Front, backend, start, to};
+use crate::{Front, backend, patient, start, to};
 
 /// Each line is a name, an address, and `drain` if it drains.
 fn lines(path: &Path) -> Result<Vec<FoundMember>, String> {
@@ -122,7 +122,7 @@ pub(crate) fn config_of(
         read: lines,
     });
     let shared = BackendConfig::new(Protocol::Http, Address::Unix(PathBuf::new()));
-    let mut members = MembersConfig::new(source, MemberTemplate::new(shared, None));
+    let mut members = MembersConfig::new(source, MemberTemplate::new(patient(shared), None));
     members.leave = leave;
     config.upstreams[0].members = Some(Arc::new(members));
     config

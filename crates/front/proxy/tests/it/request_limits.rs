@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_proxy::config::{
-    AdminConfig, BackendConfig, CacheConfig, Config, LimitBy, LimitConfig, ListenAddress, Protocol,
-    Protocols, Quota, RouteRules,
+    AdminConfig, BackendConfig, Config, LimitBy, LimitConfig, ListenAddress, Protocol, Protocols,
+    Quota, RouteRules,
 };
 use catamaran_testkit::http2::{END_STREAM, Http2Client, Said, frame, kind, opening};
 use catamaran_testkit::{HttpClient, Peer, Script};
 use tempfile::TempDir;
 
+use crate::cache::cache;
 use crate::cache::operate::admin;
 use crate::health::until;
 use crate::http2::get;
@@ -210,7 +211,7 @@ fn a_fetch_that_outlives_its_client_holds_no_place() {
         Quota::InFlight(1),
         origin.config(Protocol::Http),
         |config, rules| {
-            let pages = CacheConfig::new("pages");
+            let pages = cache();
             rules.cache = Some(pages.name.clone());
             config.caches = vec![pages];
         },

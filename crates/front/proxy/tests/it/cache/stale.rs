@@ -11,6 +11,8 @@ fn lasting() -> CacheConfig {
     let mut pages = cache();
     pages.freshness.ttl = vec![(200..=200, 0)];
     pages.freshness.stale_if_error = 60;
+    // Only a failure leads to a stale response, however slow the machine is.
+    pages.stale_wait = NEVER;
     pages
 }
 

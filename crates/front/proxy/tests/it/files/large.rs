@@ -87,6 +87,9 @@ fn a_client_that_reads_nothing_holds_nobody_up() {
     let tree = tree();
     let running = front(FilesConfig::new(tree.root()), |config| {
         config.server.workers = std::num::NonZeroUsize::MIN;
+        // However long the others take.
+        config.listeners[0].write_timeout = crate::NEVER;
+        config.listeners[0].write_rate_min = 0;
     });
     let address = address(&running);
     let mut slow: Vec<_> = (0..20)
