@@ -1,14 +1,13 @@
 //! Requests that wait for a first member of their upstream.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use catamaran_proxy::config::{
-    Activation, Address, BackendConfig, CacheConfig, Config, HoldConfig, Protocol, RouteRules,
-    RouteTarget,
+    Activation, Address, BackendConfig, Config, HoldConfig, Protocol, RouteRules, RouteTarget,
 };
 use catamaran_testkit::address::unused;
 use catamaran_testkit::{HttpClient, Peer, Response, Script};
@@ -56,13 +55,12 @@ fn wait_for(running: &Front, count: usize) {
     });
 }
 
-/// A backend at a port where nobody listens yet.
-fn absent() -> (BackendConfig, u16) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let host = "127.0.0.1".to_owned();
+/// A backend at an address where nobody listens yet.
+fn absent() -> (BackendConfig, SocketAddr) {
+    let address = unused().unwrap();
+    let (host, port) = (address.ip().to_string(), address.port());
     let backend = BackendConfig::new(Protocol::Http, Address::Tcp { host, port });
-    (backend, port)
+    (backend, address)
 }
 
 #[test]
@@ -120,7 +118,7 @@ fn a_drain_ends_the_wait() {
 #[test]
 fn a_backend_that_was_refused_is_waited_for_until_it_is_back() {
     let directory = tempfile::tempdir().unwrap();
-    let (gone, port) = absent();
+    let (gone, address) = absent();
     let running = held(site(directory.path(), vec![gone]), HOUR, 100);
     // The first finds out that nobody is there, the second knows. Nothing of either was sent.
     let mut waiting = Vec::new();
@@ -132,7 +130,7 @@ fn a_backend_that_was_refused_is_waited_for_until_it_is_back() {
         .expect_until(b"\r\n\r\nab")
         .send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let script = turn.clone().then(turn).stall();
-    let peer = Peer::start_at((Ipv4Addr::LOCALHOST, port).into(), script);
+    let peer = Peer::start_at(address, script);
     for client in &mut waiting {
         assert_eq!(response(client).status, 200);
     }
@@ -177,12 +175,13 @@ fn a_fetch_for_a_cache_leaves_with_the_last_who_wants_it() {
     let directory = tempfile::tempdir().unwrap();
     let (gone, _) = absent();
     let mut config = site(directory.path(), vec![gone]);
-    config.caches = vec![CacheConfig::new("pages")];
+    let pages = crate::cache::cache();
     let rules = RouteRules {
-        cache: Some("pages".to_owned()),
+        cache: Some(pages.name.clone()),
         ..RouteRules::default()
     };
     config.routes[0].rules = Some(Arc::new(rules));
+    config.caches = vec![pages];
     let running = held(config, HOUR, 100);
     let two = [send(&running, REQUEST), send(&running, REQUEST)];
     wait_for(&running, 1);
@@ -194,7 +193,7 @@ fn a_fetch_for_a_cache_leaves_with_the_last_who_wants_it() {
 #[test]
 fn a_member_that_the_route_drains_is_not_the_one_that_is_awaited() {
     let directory = tempfile::tempdir().unwrap();
-    let (gone, port) = absent();
+    let (gone, address) = absent();
     let drained = backend("drained");
     let backends = vec![named("a", gone), named("b", to(&drained))];
     let rules = RouteRules {
@@ -210,7 +209,7 @@ fn a_member_that_the_route_drains_is_not_the_one_that_is_awaited() {
         .expect_until(b"\r\n\r\n")
         .send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         .stall();
-    let back = Peer::start_at((Ipv4Addr::LOCALHOST, port).into(), script);
+    let back = Peer::start_at(address, script);
     assert_eq!(response(&mut waiting).status, 200);
     assert_eq!(drained.received(0), b"");
     drop(back);
@@ -222,7 +221,8 @@ fn a_request_for_members_that_are_told_otherwise_is_not_sent_to_others() {
     let (gone, _) = absent();
     let ajp = BackendConfig::new(Protocol::Ajp, gone.address);
     let config = site(directory.path(), vec![ajp]);
-    let running = held(config, Duration::from_secs(1), 100);
+    // Seen to wait below, and to wait no longer after the reload.
+    let running = held(config, Duration::from_secs(5), 100);
     let mut waiting = send(&running, REQUEST);
     wait_for(&running, 1);
     let peer = backend("http");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use catamaran_proxy::BackendCounts;
 use catamaran_proxy::config::{BackendConfig, ProbeConfig, ProbeKind, ProbeRequest, Protocol};
+use catamaran_testkit::address::unused;
 use catamaran_testkit::{HttpClient, Peer, Script, ajp};
 
 use crate::admin::{admin, status, with_admin};
@@ -110,14 +111,17 @@ fn an_application_that_answers_wrongly_is_out_until_it_answers_again() {
         for _ in 0..6 {
             assert_eq!(get(tcp(&running, 0)).text(), "steady");
         }
-        let failed = counts(&running, 0).probes_failed;
         changing.answer(200);
+        let failed = counts(&running, 0).probes_failed;
         back(&running, 0);
         let seen = counts(&running, 0);
         assert!(!seen.unwell && seen.probes_failed <= failed + 2, "{seen:?}");
         drop(running);
         let mut asked = (0..changing.peer.connections()).map(|index| changing.peer.received(index));
-        let asks = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).contains("catamaran-probe");
+        // The last probe may have been given up before it asked.
+        let asks = |bytes: Vec<u8>| {
+            bytes.is_empty() || String::from_utf8_lossy(&bytes).contains("catamaran-probe")
+        };
         assert!(asked.all(asks), "no client had it");
     }
 }
@@ -165,7 +169,9 @@ fn a_hung_application_that_answers_cping_is_found_by_a_request_only() {
         let steady = backend("steady");
         let mut first = probed(to(&hung), kind, 1);
         first.protocol = Protocol::Ajp;
-        first.probe.as_mut().unwrap().timeout = Duration::from_millis(300);
+        if puts_out {
+            first.probe.as_mut().unwrap().timeout = Duration::from_millis(300);
+        }
         let running = start(config(&[loopback()], vec![first, to(&steady)])).unwrap();
         if puts_out {
             out(&running, 0);
@@ -215,12 +221,14 @@ fn what_the_answer_must_be_can_be_said() {
 
 #[test]
 fn a_closed_port_is_noticed_without_a_request() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Nobody else takes ports of this address when it is free.
+    let address = unused().unwrap();
+    let listener = TcpListener::bind(address).unwrap();
     let peer = backend("steady");
     let mut gone = probed(to(&peer), ProbeKind::Connect, 3);
     gone.address = catamaran_proxy::config::Address::Tcp {
-        host: "127.0.0.1".to_owned(),
-        port: listener.local_addr().unwrap().port(),
+        host: address.ip().to_string(),
+        port: address.port(),
     };
     let running = start(config(&[loopback()], vec![gone, to(&peer)])).unwrap();
     until("a probe", || {

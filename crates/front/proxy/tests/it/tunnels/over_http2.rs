@@ -365,7 +365,7 @@ fn pings_do_not_keep_a_tunnel_whose_bytes_nobody_takes() {
 fn a_drain_ends_tunnels_when_its_time_is_over() {
     let peer = agreeing(Script::new().expect_until(b"still").expect_end());
     let running = h2_front(vec![to(&peer)], |config| {
-        config.server.drain_timeout = Duration::from_secs(2);
+        config.server.drain_timeout = Duration::from_secs(5);
     });
     let mut client = open(&running);
     running.drain();
