@@ -1,13 +1,12 @@
 //! The admin listener over a socket: what it says while the front lives, drains and is alone.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use catamaran_proxy::BoundAddress;
 use catamaran_proxy::config::{Address, AdminConfig, BackendConfig, Config, Protocol};
 use catamaran_testkit::{Deadline, HttpClient, Peer, Response, Script};
 
-use crate::{Front, ask, backend, config, get, loopback, start, tcp, to};
+use crate::{Front, NEVER, ask, backend, config, get, loopback, start, tcp, to};
 
 pub(crate) fn with_admin(backends: Vec<BackendConfig>) -> Config {
     Config {
@@ -149,10 +148,10 @@ fn it_is_not_ready_while_every_backend_is_out() {
 fn a_drain_is_told_from_its_beginning_until_its_end() {
     let app = Peer::start(Script::new().expect_until(b"\r\n\r\n").stall());
     let mut config = with_admin(vec![to(&app)]);
-    config.server.drain_timeout = Duration::from_secs(2);
+    config.server.drain_timeout = NEVER;
     let running = start(config).unwrap();
     let front = admin(&running);
-    // An exchange that is not going to end keeps the drain going.
+    // An exchange that does not end keeps the drain going.
     let mut client = HttpClient::connect(tcp(&running, 0)).unwrap();
     client.send(crate::REQUEST).unwrap();
     app.wait_connections(1);
@@ -164,7 +163,9 @@ fn a_drain_is_told_from_its_beginning_until_its_end() {
             .contains("\ncatamaran_draining 1\n")
     );
     assert_eq!(page(front, "/healthz").0, 200);
+    drop(client);
     running.join();
+    assert!(HttpClient::connect(front).is_err(), "the drain is over");
 }
 
 #[test]

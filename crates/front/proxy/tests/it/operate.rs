@@ -256,10 +256,12 @@ fn a_drain_ends_beside_a_client_that_invents_session_ids() {
         (status()["unknown_ids"].as_u64() > Some(0)).then_some(())
     });
     let drain = r#"{"activation":"drain","then":"stopped"}"#;
-    assert_eq!(change(&running, "a", drain).status, 200);
+    let begun = change(&running, "a", drain);
+    assert_eq!(begun.status, 200);
+    let begun = json(&begun);
     assert!(
-        status()["drain"]["deadline"].is_string(),
-        "it has one in any case"
+        begun["drain"]["deadline"].is_string(),
+        "it has one in any case: {begun}"
     );
     until("the end of the drain", || {
         invented += 1;

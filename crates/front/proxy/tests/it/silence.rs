@@ -11,7 +11,7 @@ use catamaran_proxy::config::{Address, BackendConfig, Config, ProbeConfig, Probe
 use catamaran_testkit::{HttpClient, Peer, Script, ajp};
 
 use crate::health::until;
-use crate::{Front, REQUEST, backend, config, get, loopback, start, tcp, to};
+use crate::{Front, REQUEST, TURNS, backend, config, get, loopback, start, tcp, to};
 
 /// Suspected soon, and asked for an answer in a short time.
 fn impatient(mut backend: BackendConfig, protocol: Protocol) -> BackendConfig {
@@ -45,11 +45,7 @@ fn mute() -> Peer {
 fn sound() -> Peer {
     let answer = [ajp::send_headers(200, &[]), ajp::end_response(1)].concat();
     let turn = Script::new().expect_packet().send(&answer);
-    Peer::start(
-        (0..100)
-            .fold(Script::new(), |script, _| script.then(turn.clone()))
-            .stall(),
-    )
+    Peer::start(turn.repeat(TURNS).stall())
 }
 
 /// One that is suspected soon, and one that is not.
@@ -191,7 +187,7 @@ fn a_fresh_connection_without_cpong_counts_as_none() {
     });
     drop(running);
     let ping = ajp::to_container(&[10]);
-    assert_eq!(hung.received(0), ping, "CPING alone");
+    assert_eq!(hung.wait_received(0, ping.len()), ping, "CPING alone");
     for index in 1..hung.connections() {
         let received = hung.received(index);
         // The reader of a connection of the last moment may not have come to read.
@@ -256,9 +252,5 @@ fn pingable() -> Peer {
         .send(&ajp::to_web_server(&[9]));
     let answer = [ajp::send_headers(200, &[]), ajp::end_response(1)].concat();
     let turn = Script::new().expect_packet().send(&answer);
-    Peer::start(
-        (0..100)
-            .fold(cpong, |script, _| script.then(turn.clone()))
-            .stall(),
-    )
+    Peer::start(cpong.then(turn.repeat(TURNS)).stall())
 }

@@ -16,7 +16,8 @@ fn the_second_client_gets_what_the_first_had_fetched() {
     let second = get(&front, "/a");
     assert_eq!((body(&first), body(&second)), ("/a 1", "/a 1"));
     assert_eq!(field(&first, "age"), None);
-    assert_eq!(field(&second, "age"), Some("0"));
+    let age: u32 = field(&second, "age").unwrap().parse().unwrap();
+    assert!(age < 60, "{age}");
     assert_eq!(
         status(&first),
         "catamaran; fwd=miss; fwd-status=200; stored"
