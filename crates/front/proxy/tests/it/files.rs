@@ -96,6 +96,11 @@ impl Client {
     pub(crate) fn get(self, address: SocketAddr, path: &str) -> Got {
         self.ask(address, "GET", path, &[])
     }
+
+    /// What a client of HTTP/2 gets by GET; `None` if its response is cut.
+    fn get_unless_cut(address: SocketAddr, path: &str) -> Option<Got> {
+        try_http2(address, "GET", path, &[]).ok()
+    }
 }
 
 fn ask_http1(address: SocketAddr, method: &str, path: &str, fields: &[(&str, String)]) -> Got {
@@ -123,6 +128,16 @@ fn ask_http1(address: SocketAddr, method: &str, path: &str, fields: &[(&str, Str
 }
 
 fn ask_http2(address: SocketAddr, method: &str, path: &str, fields: &[(&str, String)]) -> Got {
+    try_http2(address, method, path, fields).unwrap()
+}
+
+/// Asks over HTTP/2; an error if the response is cut.
+fn try_http2(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &[(&str, String)],
+) -> Result<Got, h2::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -138,19 +153,19 @@ fn ask_http2(address: SocketAddr, method: &str, path: &str, fields: &[(&str, Str
             request = request.header(*name, value);
         }
         let request = request.body(()).unwrap();
-        let (response, _) = client.send_request(request, true).unwrap();
-        let (head, mut stream) = response.await.unwrap().into_parts();
+        let (response, _) = client.send_request(request, true)?;
+        let (head, mut stream) = response.await?.into_parts();
         let mut body = Vec::new();
         while let Some(data) = stream.data().await {
-            let data: Bytes = data.unwrap();
-            stream.flow_control().release_capacity(data.len()).unwrap();
+            let data: Bytes = data?;
+            stream.flow_control().release_capacity(data.len())?;
             body.extend_from_slice(&data);
         }
-        Got {
+        Ok(Got {
             status: head.status.as_u16(),
             headers: head.headers,
             body,
-        }
+        })
     })
 }
 

@@ -92,7 +92,9 @@ fn the_admin_listener_goes_on() {
 #[test]
 fn handovers_under_load_fail_no_request() {
     let app = backend("app");
-    let config = config(&[loopback()], vec![to(&app)]);
+    let mut config = config(&[loopback()], vec![to(&app)]);
+    // The old front then waits five seconds for the next request of an idle client.
+    config.server.drain_timeout = Duration::from_secs(40);
     let mut running = start(config.clone()).unwrap();
     let address = tcp(&running, 0);
     let _running = thread::scope(|scope| {

@@ -184,8 +184,11 @@ fn load(client: Client, address: std::net::SocketAddr, is_over: &AtomicBool, tal
             _ => ("large", "/large-0".to_owned()),
         };
         if let Client::Http2 = client {
-            let got = client.get(address, &path);
-            tally.add(kind, judge(kind, got.status, &got.body));
+            let outcome = match Client::get_unless_cut(address, &path) {
+                Some(got) => judge(kind, got.status, &got.body),
+                None => "cut",
+            };
+            tally.add(kind, outcome);
             continue;
         }
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
 use catamaran_proxy::config::{FilesConfig, RouteConfig, RouteRules, RouteTarget, UpstreamConfig};
 use catamaran_testkit::Deadline;
@@ -212,8 +211,7 @@ fn a_release_by_the_swap_of_a_link_is_seen_within_a_second() {
     let next = top.path().join("next");
     std::os::unix::fs::symlink(&releases[1], &next).unwrap();
     fs::rename(&next, &current).unwrap();
-    let deadline = Deadline::after(Duration::from_secs(10));
-    deadline
+    Deadline::default()
         .poll("the new release", || {
             let page = page();
             let text = String::from_utf8(page).unwrap();
