@@ -78,10 +78,11 @@ impl Loan {
     /// Counts a closed connection, with the reason if it has one, and gives back its room under `max_connections`.
     pub(super) fn forget(&self, agent: &Agent, reason: Option<&'static str>) {
         self.shared.dismiss();
-        Counters::add(&agent.counters().closed, 1);
+        // First, so that whoever sees the connection closed sees its reason.
         if let Some(reason) = reason {
             agent.refuse(reason);
         }
+        Counters::add(&agent.counters().closed, 1);
     }
 
     /// Lends a buffer for input to a connection that has none.
