@@ -177,7 +177,7 @@ fn a_handler_that_fails_is_a_500_or_a_visible_cut() {
             assert_eq!(tier.ajp().get(path).status, 500, "{path}");
             let mut client = tier.http();
             assert_eq!(client.ask(get(path)).unwrap().status, 500, "{path}");
-            assert_eq!(tier.refused(reason), 2, "{path}");
+            tier.wait_for_refused(reason, 2);
         }
         for path in ["/cut", "/panic"] {
             let mut client = tier.http();
@@ -198,7 +198,7 @@ fn a_handler_that_fails_is_a_500_or_a_visible_cut() {
             let cut = ajp.receive_to_end();
             assert!(!cut.ends_with(&[5, 1]), "{path}: {cut:?}");
         }
-        assert_eq!(tier.refused("handler-panic"), 3);
+        tier.wait_for_refused("handler-panic", 3);
     });
 }
 

@@ -1,6 +1,7 @@
 //! Deadlines: each test waits for what the connector does when one passes.
 
 use std::io::{ErrorKind, Read, Write};
+use std::mem::MaybeUninit;
 
 use catamaran_ajp::BodyLength;
 use catamaran_testkit::{Failure, Response};
@@ -28,9 +29,22 @@ fn an_idle_http_connection_is_closed_and_an_idle_ajp_connection_is_not() {
             config.http_keep_alive_timeout = SOON;
             config.connection_timeout = AMPLE;
         });
-        let (mut http, mut ajp) = (tier.http(), tier.ajp());
-        assert!(ajp.get("/").reuse);
-        assert_eq!(http.ask(get("/")).unwrap().status, 200);
+        let mut ajp = begun("a page over AJP13", || {
+            let mut ajp = tier.ajp();
+            ajp.try_send_head(&Exchange::get("/")).ok()?;
+            let left = Deadline::default().remaining();
+            ajp.socket.set_read_timeout(left).unwrap();
+            // In the place of a page there may be the end.
+            let is_page = matches!(ajp.socket.peek(&mut [MaybeUninit::uninit()]), Ok(1));
+            is_page.then_some(ajp)
+        });
+        assert!(ajp.receive(&mut std::io::empty()).reuse);
+        let mut http = begun("a page over HTTP", || {
+            let mut http = tier.http();
+            http.send(&get("/")).ok()?;
+            assert_eq!(in_time(http.receive())?.status, 200);
+            Some(http)
+        });
         assert_eq!(http.receive_to_end().unwrap(), b"");
         // Connections that say nothing are closed after their time, which has then passed here, too.
         assert_eq!(tier.ajp().receive_to_end(), b"");

@@ -152,7 +152,7 @@ fn a_body_that_is_too_long_is_refused_before_it_is_served() {
         assert_eq!((refusal.status, refusal.reuse), (413, 0));
         assert_eq!(wire.rest(), b"");
         assert_eq!(tier.running.counters().requests, 1);
-        assert_eq!(tier.refused("body-too-large"), 2);
+        tier.wait_for_refused("body-too-large", 2);
     });
 }
 
@@ -177,7 +177,7 @@ fn a_body_that_turns_out_too_long_is_cut_off() {
         wire.send(&data(b"hello!"));
         let refusal = wire.response();
         assert_eq!((refusal.status, refusal.reuse), (413, 0));
-        assert_eq!(tier.refused("body-too-large"), 2);
+        tier.wait_for_refused("body-too-large", 2);
     });
 }
 

@@ -128,9 +128,19 @@ impl Tier {
     fn refused(&self, reason: &str) -> u64 {
         Deadline::default()
             .poll(format!("a count of {reason}"), || {
-                self.running.counters().refused.get(reason).copied()
+                let count = self.running.counters().refused.get(reason).copied();
+                count.filter(|count| *count > 0)
             })
             .unwrap_or_else(|expired| panic!("{expired}: {:?}", self.running.counters()))
+    }
+
+    /// Waits until the reason has been counted so often: each by the thread that closes a connection.
+    fn wait_for_refused(&self, reason: &str, times: u64) {
+        let counted =
+            || (self.running.counters().refused.get(reason) == Some(&times)).then_some(());
+        Deadline::default()
+            .poll(format!("{times} times {reason}"), counted)
+            .unwrap_or_else(|expired| panic!("{expired}: {:?}", self.running.counters()));
     }
 
     /// Waits until `reason` has been counted once more than `before`.

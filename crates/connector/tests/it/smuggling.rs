@@ -4,6 +4,7 @@
 //! by then was written by somebody else, and the connection ends with the response.
 
 use catamaran_testkit::ajp::{coded, data, field, get as forward, text};
+use tokio::time::Instant;
 
 use super::*;
 
@@ -98,15 +99,25 @@ fn nothing_behind_a_refusal_is_served() {
 /// The usual case is an application that takes its time: the bytes arrive while it works.
 #[test]
 fn bytes_that_arrive_while_the_application_works_are_no_request() {
-    on_each_tier(|tier| {
-        let mut wire = tier.packets();
-        wire.send(&forward().method(4).uri(text("/delay/100")).packet());
-        let requests = || (tier.running.counters().requests == 1).then_some(());
-        Deadline::default().poll("the request", requests).unwrap();
-        wire.send(&hidden());
-        let response = wire.response();
-        assert_eq!((response.status, response.reuse), (200, 0));
-        assert_eq!(wire.rest(), b"");
-        assert_eq!(tier.running.counters().requests, 1);
+    on_each_driver(|io| {
+        // On a busy machine the bytes may come behind the response, where they are a request; then another one is asked.
+        let checked = Deadline::default().poll("bytes in time", || {
+            let tier = Tier::start(io);
+            let mut wire = tier.packets();
+            let began = Instant::now();
+            wire.send(&forward().method(4).uri(text("/delay/100")).packet());
+            let requests = || (tier.running.counters().requests == 1).then_some(());
+            Deadline::default().poll("the request", requests).unwrap();
+            wire.send(&hidden());
+            if began.elapsed() >= Duration::from_millis(100) {
+                return None;
+            }
+            let response = wire.response();
+            assert_eq!((response.status, response.reuse), (200, 0));
+            assert_eq!(wire.rest(), b"");
+            assert_eq!(tier.running.counters().requests, 1);
+            Some(())
+        });
+        checked.unwrap();
     });
 }
