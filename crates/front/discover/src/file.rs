@@ -157,7 +157,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(names(answers.recv().await), ["a"]);
-        fs::write(&path, "a\nbb\n").unwrap();
+        // All of it at once: a file that is written in place is empty at first.
+        fs::write(directory.path().join("next"), "a\nbb\n").unwrap();
+        fs::rename(directory.path().join("next"), &path).unwrap();
         assert_eq!(names(answers.recv().await), ["a", "bb"]);
         ask_again.notify_one();
         assert_eq!(names(answers.recv().await), ["a", "bb"]);
