@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use catamaran_message::{BodyLength, Fields, Request};
+use catamaran_testkit::address::unused;
 use catamaran_testkit::{Peer, Script};
 use http::Method;
 
@@ -71,7 +72,9 @@ async fn exchanges_in_flight_are_summed_and_counted_as_load_only_for_who_reads_i
 
 #[tokio::test]
 async fn each_probe_wakes_those_who_wait_for_a_member() {
-    let mut peer = Some(Peer::start_with(|_| Script::new().stall()));
+    // Nobody else takes ports of this address when it is free.
+    let free = unused().unwrap();
+    let mut peer = Some(Peer::start_at(free, Script::new().stall()));
     let address = peer.as_ref().unwrap().tcp_address();
     let host = address.ip().to_string();
     let port = address.port();
