@@ -113,7 +113,8 @@ fn what_is_no_whole_response_is_invalid() {
 fn a_silent_server_is_waited_for_until_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = ServerAddress::Tcp(listener.local_addr().unwrap());
-    let mut client = BlockingClient::connect(&address, Duration::from_millis(20)).unwrap();
+    let mut client = BlockingClient::connect(&address, PATIENCE).unwrap();
+    client.limit_waits(Duration::from_millis(20));
     let error = get(&mut client, 1000).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.to_string(), "the server was silent for 20ms");
@@ -135,7 +136,8 @@ fn the_shortest_wait_is_not_one_without_end() {
 fn a_server_that_does_not_read_is_waited_for_until_the_deadline() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = ServerAddress::Tcp(listener.local_addr().unwrap());
-    let mut client = BlockingClient::connect(&address, Duration::from_millis(20)).unwrap();
+    let mut client = BlockingClient::connect(&address, PATIENCE).unwrap();
+    client.limit_waits(Duration::from_millis(20));
     let request = ClientRequest {
         method: &Method::POST,
         // More than the buffers of two sockets take.
