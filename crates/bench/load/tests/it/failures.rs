@@ -174,12 +174,12 @@ fn a_server_that_goes_away_does_not_end_the_run() {
         ..plan(&server.address())
     };
     plan.connections.patience = ConnectPatience::UntilConnected;
-    let mut running = start(plan).unwrap();
-    while server.requests() == 0 {
-        std::thread::yield_now();
-    }
+    let running = start(plan).unwrap();
+    let is_asked = || (server.requests() > 0).then_some(());
+    Deadline::default().poll("a request", is_asked).unwrap();
     drop(server);
-    while running.progress().failed < 3 && !running.wait(Duration::from_millis(5)) {}
+    let is_refused = || (running.progress().failed >= 3).then_some(());
+    Deadline::default().poll("failures", is_refused).unwrap();
     running.stopper().stop();
     let report = running.finish();
     assert_eq!(report.ending, Ending::Stopped);

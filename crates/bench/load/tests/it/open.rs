@@ -7,7 +7,7 @@ use catamaran_load::report::{Ending, FailureKind, ReplayFacts};
 use catamaran_load::start;
 use catamaran_testkit::{Peer, Script};
 
-use crate::bench::{open, plan, requests, run};
+use crate::bench::{open, plan, requests, run, timely};
 use crate::server::Server;
 
 #[test]
@@ -49,14 +49,19 @@ fn a_schedule_lasts_as_long_as_asked() {
 #[test]
 fn what_finds_no_connection_is_unsent_not_forgotten() {
     let peer = Peer::start(Script::new().expect_until(b"\r\n\r\n").stall());
-    let report = run(Plan {
-        pace: open(1000.0, 1, 100_000),
-        stop: Stop {
-            requests: None,
-            duration: Some(Duration::from_millis(200)),
-            grace: Duration::from_millis(10),
-        },
-        ..plan(peer.address())
+    let held = || {
+        run(Plan {
+            pace: open(1000.0, 1, 100_000),
+            stop: Stop {
+                requests: None,
+                duration: Some(Duration::from_millis(200)),
+                grace: Duration::from_millis(10),
+            },
+            ..plan(peer.address())
+        })
+    };
+    let report = timely(held, |report| {
+        report.unfinished.hung == 1 && report.unfinished.unsent > 50
     });
     assert_eq!(report.unfinished.hung, 1);
     assert!(report.unfinished.unsent > 50, "{:?}", report.unfinished);

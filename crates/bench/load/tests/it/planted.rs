@@ -8,7 +8,7 @@ use catamaran_load::report::Report;
 use catamaran_load::versus::Duel;
 use catamaran_testkit::{Peer, Script};
 
-use crate::bench::{closed, plan, requests, run};
+use crate::bench::{closed, plan, requests, run, timely};
 use crate::server::Server;
 
 /// What a server does, made anew for each connection by its number, and what its report must say.
@@ -86,7 +86,7 @@ fn compared(good: &'static [u8], other: &'static [u8]) -> String {
 #[test]
 fn each_planted_fault_of_a_compared_server_is_named() {
     for (name, other, words) in COMPARED {
-        let said = compared(GOOD, other);
+        let said = timely(|| compared(GOOD, other), |said| said.contains(words));
         assert!(
             said.contains(words),
             "{name}: {words:?} is not said: {said}"

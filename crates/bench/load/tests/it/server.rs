@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::{self, JoinHandle};
 
-use catamaran_testkit::Address;
+use catamaran_testkit::{Address, address};
 
 /// A running server. Dropping it ends its accepting; connections end with their clients.
 #[derive(Debug)]
@@ -22,8 +22,9 @@ impl Server {
     /// Answers each request head, of which none has a body, with `answer`. `per_connection`: closes
     /// after so many.
     pub(crate) fn start(answer: &'static [u8], per_connection: u64) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        // One that nobody takes when this server is gone while it is still asked.
+        let address = address::unused().unwrap();
+        let listener = TcpListener::bind(address).unwrap();
         let (requests, stopping) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (counter, flag) = (Arc::clone(&requests), Arc::clone(&stopping));
         let acceptor = thread::spawn(move || {

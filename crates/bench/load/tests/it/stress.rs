@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use catamaran_load::plan::{Arrivals, Pace, Plan, Stage, StarvedTime, Stop, WarmUp};
-use catamaran_load::report::{Ending, FailureKind, Warning};
+use catamaran_load::report::{Ending, FailureKind, Thread, Warning};
 use catamaran_testkit::{Address, Peer, Script, address};
 
-use crate::bench::{closed, open, plan, requests, run};
+use crate::bench::{closed, open, plan, requests, run, timely};
 
 fn asked() -> Script {
     Script::new().expect_until(b"\r\n\r\n")
@@ -130,17 +130,23 @@ fn overload_by_stages_is_told() {
 #[test]
 fn the_drain_is_apart_from_the_span() {
     let slow = asked().pause(Duration::from_millis(1500)).send(KEPT);
-    let peer = Peer::start_with(move |connection| match connection {
-        0 => slow.clone(),
-        _ => asked()
-            .pause(Duration::from_millis(10))
-            .send(KEPT)
-            .repeat(1000),
-    });
-    let report = run(Plan {
-        pace: closed(4),
-        stop: lasting(300, 20_000),
-        ..plan(peer.address())
+    let drained = || {
+        let slow = slow.clone();
+        let peer = Peer::start_with(move |connection| match connection {
+            0 => slow.clone(),
+            _ => asked()
+                .pause(Duration::from_millis(10))
+                .send(KEPT)
+                .repeat(1000),
+        });
+        run(Plan {
+            pace: closed(4),
+            stop: lasting(300, 20_000),
+            ..plan(peer.address())
+        })
+    };
+    let report = timely(drained, |report| {
+        report.elapsed < Duration::from_millis(1400)
     });
     assert_eq!(report.ending, Ending::Duration);
     assert!(
@@ -164,13 +170,16 @@ fn the_drain_is_apart_from_the_span() {
 fn answers_in_the_drain_do_not_make_the_rate_missed() {
     let slow = asked().pause(Duration::from_millis(900)).send(KEPT);
     let peer = Peer::start(slow.repeat(2));
-    let report = run(Plan {
-        pace: constant(200.0, 100),
-        stop: requests(100),
-        ..plan(peer.address())
-    });
-    assert_eq!(report.requests.ok, 100);
+    let kept = || {
+        run(Plan {
+            pace: constant(200.0, 100),
+            stop: requests(100),
+            ..plan(peer.address())
+        })
+    };
     let missed = |warning: &Warning| matches!(warning, Warning::RateMissed { .. });
+    let report = timely(kept, |report| !report.warnings.iter().any(missed));
+    assert_eq!(report.requests.ok, 100);
     assert!(!report.warnings.iter().any(missed), "{:?}", report.warnings);
     assert!(report.drain > Duration::ZERO);
 }
@@ -192,18 +201,20 @@ fn an_announced_close_is_not_waited_for() {
 /// Pauses after connects that fail are ours and meant: nothing is late by them.
 #[test]
 fn a_pause_of_ours_is_no_lateness() {
-    let report = run(Plan {
-        pace: constant(1000.0, 1),
-        stop: requests(20),
-        ..plan(&Address::Tcp(address::refusing().unwrap()))
-    });
-    assert_eq!(report.failures.of(FailureKind::Refused), 20);
-    let lateness = report.latency.lateness.unwrap().histogram;
+    let address = Address::Tcp(address::refusing().unwrap());
+    let refused = || {
+        let report = run(Plan {
+            pace: constant(1000.0, 1),
+            stop: requests(20),
+            ..plan(&address)
+        });
+        assert_eq!(report.failures.of(FailureKind::Refused), 20);
+        report.latency.lateness.unwrap().histogram.median()
+    };
     // The pauses are 1 ms, and twice as long each time up to 100 ms: together 427 ms before the eleventh request.
-    assert!(
-        lateness.median() < Duration::from_millis(400),
-        "{lateness:?}"
-    );
+    let max = Duration::from_millis(400);
+    let lateness = timely(refused, |&lateness| lateness < max);
+    assert!(lateness < max, "{lateness:?}");
 }
 
 /// Clients that still wait for answers of the warm-up when measuring begins are not idle, and those
@@ -224,13 +235,16 @@ fn clients_with_long_answers_are_not_called_idle() {
         ..numbered.clone()
     };
     for plan in [warmed, numbered] {
-        let report = run(plan);
+        let idle = |warning: &Warning| matches!(warning, Warning::LittlesLaw { .. });
+        let report = timely(
+            || run(plan.clone()),
+            |report| !report.warnings.iter().any(idle),
+        );
         assert!(
             report.latency.total.histogram.count() >= 1000,
             "{:?}",
             report.requests
         );
-        let idle = |warning: &Warning| matches!(warning, Warning::LittlesLaw { .. });
         assert!(!report.warnings.iter().any(idle), "{:?}", report.warnings);
     }
 }
@@ -322,10 +336,13 @@ fn a_stall_of_a_closed_loop_is_told() {
 fn slow_answers_are_no_stall() {
     let slow = asked().pause(Duration::from_millis(150)).send(KEPT);
     let peer = Peer::start(slow.repeat(5));
-    let report = run(Plan {
-        stop: requests(5),
-        ..plan(peer.address())
-    });
+    let slowly = || {
+        run(Plan {
+            stop: requests(5),
+            ..plan(peer.address())
+        })
+    };
+    let report = timely(slowly, |report| !report.warnings.iter().any(stalls));
     assert!(!report.warnings.iter().any(stalls), "{:?}", report.warnings);
 }
 
@@ -345,10 +362,11 @@ fn requests_that_wait_for_a_connection_are_told() {
             _ => None,
         })
     };
-    let found = needed(1);
-    assert!(found.is_some_and(|needed| needed >= 10), "{found:?}");
+    let is_enough = |found: &Option<u64>| found.is_some_and(|needed| needed >= 10);
+    let found = timely(|| needed(1), is_enough);
+    assert!(is_enough(&found), "{found:?}");
     // More than there are requests: none has to wait.
-    assert_eq!(needed(100), None);
+    assert_eq!(timely(|| needed(100), Option::is_none), None);
 }
 
 /// Starts 10 µs apart are too near for a timer. The server never answers, so that there is nothing
@@ -356,26 +374,23 @@ fn requests_that_wait_for_a_connection_are_told() {
 #[test]
 fn a_generator_that_spins_says_so() {
     let peer = Peer::start(asked().stall());
-    let report = run(Plan {
-        pace: constant(100_000.0, 1),
-        stop: lasting(200, 10),
-        ..plan(peer.address())
-    });
-    let [usage] = report.generator.threads[..] else {
-        panic!("{:?}", report.generator);
+    let usage = |per_second| {
+        let report = run(Plan {
+            pace: constant(per_second, 1),
+            stop: lasting(200, 10),
+            ..plan(peer.address())
+        });
+        let [usage] = report.generator.threads[..] else {
+            panic!("{:?}", report.generator);
+        };
+        usage
     };
-    assert!(
-        usage.spun_s > 0.0 && usage.spun_s <= usage.cpu_s,
-        "{usage:?}"
-    );
-    let rare = constant(10.0, 1);
-    let report = run(Plan {
-        pace: rare,
-        stop: lasting(200, 10),
-        ..plan(peer.address())
-    });
-    let few = report.generator.threads[0].spun_s;
-    assert!(few < usage.spun_s, "{few:?} {usage:?}");
+    let often_and_rarely = || (usage(100_000.0), usage(10.0));
+    let is_so = |(often, rarely): &(Thread, Thread)| {
+        often.spun_s > 0.0 && often.spun_s <= often.cpu_s && rarely.spun_s < often.spun_s
+    };
+    let found = timely(often_and_rarely, is_so);
+    assert!(is_so(&found), "{found:?}");
 }
 
 /// While it warms up, a closed loop has the clients of its first stage.
