@@ -206,6 +206,8 @@ const KEPT: usize = 16 * 1024;
 mod tests {
     use std::io::{BufRead, BufReader, PipeReader};
 
+    use catamaran_testkit::Deadline;
+
     use super::*;
 
     fn queue() -> (LineQueue, BufReader<PipeReader>) {
@@ -221,7 +223,9 @@ mod tests {
         for number in 0..20_000 {
             queue.put(format!("{number}\n").as_bytes());
         }
-        assert!(queue.finish());
+        // A reader that stands still for a while has the end give up meanwhile.
+        let is_written = || queue.finish().then_some(());
+        Deadline::default().poll("all lines", is_written).unwrap();
         assert_eq!((queue.dropped(), queue.lost()), (0, 0));
         // The thread closes the pipe.
         drop(queue);

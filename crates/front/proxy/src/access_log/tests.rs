@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use catamaran_testkit::Deadline;
 use catamaran_tls::Facts;
 use http::{Method, Version};
 use proptest::prelude::*;
@@ -275,6 +277,18 @@ proptest! {
     }
 }
 
+/// Waits until a file has so many lines. The end has waited for the log's thread already, but gives up on one that
+/// stands still.
+fn wait_for_lines(file: &Path, count: usize) {
+    let lines = || std::fs::read_to_string(file).map_or(0, |text| text.lines().count());
+    let are_there = || (lines() == count).then_some(());
+    let found = Deadline::default().poll(
+        format_args!("{count} lines of {}", file.display()),
+        are_there,
+    );
+    found.unwrap();
+}
+
 #[test]
 fn lines_reach_the_file_before_the_end() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -289,8 +303,7 @@ fn lines_reach_the_file_before_the_end() {
         log.write(1, record);
     });
     log.finish();
-    let text = std::fs::read_to_string(path).expect("the file");
-    assert_eq!(text.lines().count(), 2);
+    wait_for_lines(&path, 2);
     assert_eq!(log.dropped(), 0);
 }
 
@@ -338,8 +351,7 @@ fn lines_go_to_the_target_of_their_time() {
     });
     log.finish();
     for name in ["before.log", "after.log"] {
-        let text = std::fs::read_to_string(directory.path().join(name)).expect("the file");
-        assert_eq!(text.lines().count(), 1, "{name}");
+        wait_for_lines(&directory.path().join(name), 1);
     }
 }
 
@@ -364,14 +376,10 @@ fn a_line_after_a_file_was_opened_again_is_in_the_new_one() {
         log.write(0, record);
     });
     log.finish();
-    let lines = |name: &str| {
-        let text = std::fs::read_to_string(at(name)).expect("the file");
-        text.lines().count()
-    };
     for turn in 0..10 {
-        assert_eq!(lines(&format!("{turn}.log")), 1, "{turn}");
+        wait_for_lines(&at(&format!("{turn}.log")), 1);
     }
-    assert_eq!(lines("access.log"), 1);
+    wait_for_lines(&at("access.log"), 1);
     assert_eq!((log.dropped(), log.lost()), (0, 0));
 }
 
@@ -420,8 +428,7 @@ fn hosts_may_have_logs_of_their_own() {
     assert_eq!((log.dropped(), log.lost()), (0, 0));
     log.finish();
     for (name, lines) in [("own.log", 3), ("below.log", 2), ("access.log", 4)] {
-        let text = std::fs::read_to_string(at(name)).expect("the file");
-        assert_eq!(text.lines().count(), lines, "{name}: {text}");
+        wait_for_lines(&at(name), lines);
     }
 }
 
@@ -499,8 +506,7 @@ fn a_pipe_that_nobody_reads_holds_up_neither_the_end_nor_another_target() {
         .expect("a switch");
     with_record(|record| log.write(0, record));
     log.finish();
-    let text = std::fs::read_to_string(path).expect("the file");
-    assert_eq!(text.lines().count(), 1);
+    wait_for_lines(&path, 1);
     // The thread that was stuck writes what it has, and ends.
     let mut late = String::new();
     io::Read::read_to_string(&mut reader, &mut late).expect("its lines");
