@@ -3,12 +3,13 @@
 //! Other processes do not see it, and the end of this one loses it.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::disk::{make_directory, remove_if_there, sync_directory, write};
+use super::disk::{at, make_directory, remove_if_there, sync_directory, write};
 use crate::lock::lock;
 
 /// Changes of files that the disk did not take, by their paths.
@@ -151,20 +152,19 @@ fn said(path: &Path, changed: io::Result<()>) -> bool {
 }
 
 /// Puts a certificate in place of the current one of a name's folder. The previous one stays beside it. What cannot be
-/// removed once the new one is in place is only logged.
+/// removed once the new one is in place is only logged. Of two processes that do so at a time each has a directory of its
+/// own, so that no chain gets the other one's key.
 ///
 /// # Errors
 /// The disk does not take it. Nothing of it stays there.
 fn install(folder: &Path, pair: &PemPair) -> io::Result<()> {
     make_directory(folder)?;
-    let numbers = numbers(folder)?;
-    let number = numbers.last().map_or(1, |last| last + 1);
+    let number = make_numbered(folder)?;
     let place = folder.join(number.to_string());
     let put = || {
-        make_directory(&place)?;
         write(&place.join("chain.pem"), pair.chain.as_bytes())?;
         write(&place.join("key.pem"), pair.key.as_bytes())?;
-        let link = folder.join(".current");
+        let link = folder.join(format!(".current-{number}"));
         remove_if_there(&link)?;
         std::os::unix::fs::symlink(number.to_string(), &link)?;
         fs::rename(&link, folder.join("current"))
@@ -175,6 +175,7 @@ fn install(folder: &Path, pair: &PemPair) -> io::Result<()> {
         return Err(error);
     }
     let cleaned = sync_directory(folder).and_then(|()| {
+        let numbers = numbers(folder)?;
         for old in numbers.iter().filter(|old| *old + 1 < number) {
             fs::remove_dir_all(folder.join(old.to_string()))?;
         }
@@ -185,6 +186,19 @@ fn install(folder: &Path, pair: &PemPair) -> io::Result<()> {
         tracing::warn!(%folder, %error, "a certificate is in place, but what it replaced cannot be removed");
     }
     Ok(())
+}
+
+/// Makes the directory of the next certificate, which no other process has made, and returns its number.
+fn make_numbered(folder: &Path) -> io::Result<u64> {
+    let mut number = numbers(folder)?.last().map_or(1, |last| last + 1);
+    loop {
+        let place = folder.join(number.to_string());
+        match DirBuilder::new().mode(0o700).create(&place) {
+            Ok(()) => return Ok(number),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(at(&place, &error)),
+        }
+    }
 }
 
 /// The numbers of a name's certificates, in order.
@@ -254,6 +268,34 @@ mod tests {
         }
         memory.forget(&folder);
         assert!(memory.is_empty());
+    }
+
+    #[test]
+    fn certificates_of_two_processes_do_not_mix() {
+        for _ in 0..20 {
+            let root = tempfile::tempdir().unwrap();
+            let both_begin = std::sync::Barrier::new(2);
+            let install_pair = |text: &str| {
+                both_begin.wait();
+                MemoryFiles::default().install(root.path(), &pair(text))
+            };
+            let installed = std::thread::scope(|scope| {
+                let other = scope.spawn(|| install_pair("b"));
+                (install_pair("a"), other.join().unwrap())
+            });
+            assert_eq!(installed, (true, true));
+            let mut found = Vec::new();
+            for place in ["1", "2", "current"] {
+                let [chain, key] = ["chain.pem", "key.pem"]
+                    .map(|file| fs::read_to_string(root.path().join(place).join(file)).unwrap());
+                let whose = chain.trim_start_matches("chain of ").to_owned();
+                assert_eq!(key, format!("key of {whose}"), "{place}");
+                found.push(whose);
+            }
+            found.truncate(2);
+            found.sort();
+            assert_eq!(found, ["a", "b"]);
+        }
     }
 
     #[test]
