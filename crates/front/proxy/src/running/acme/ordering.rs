@@ -130,7 +130,7 @@ fn note_fault(attempt: &Attempt<'_>, state: &mut NameState, fault: &AttemptFault
         state.order = None;
     }
     if fault.is_of_unknown_account() {
-        attempt.store.forget_account();
+        attempt.forget_account();
     }
 }
 

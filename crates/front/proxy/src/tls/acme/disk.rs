@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use tempfile::{NamedTempFile, PersistError};
+
 /// Makes a directory for the owner only, with those above it.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
@@ -14,6 +16,23 @@ pub(super) fn make_directory(path: &Path) -> io::Result<()> {
 
 /// Writes a file beside its place, and renames it when the disk has it. Makes its folder if it is not there.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_beside(path, bytes, |file| file.persist(path))
+}
+
+/// Writes a file as [`write`] does, unless it is there.
+///
+/// # Errors
+/// `AlreadyExists` if it is there.
+pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_beside(path, bytes, |file| file.persist_noclobber(path))
+}
+
+/// Writes a file beside its place, to which `put` renames it when the disk has it.
+fn write_beside(
+    path: &Path,
+    bytes: &[u8],
+    put: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
+) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let write = || {
         make_directory(folder)?;
@@ -22,7 +41,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
             .tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
+        put(file).map_err(|error| error.error)?;
         sync_directory(folder)
     };
     write().map_err(|error| at(path, &error))

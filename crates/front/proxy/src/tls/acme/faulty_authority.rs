@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
@@ -84,11 +84,13 @@ impl FaultyAuthority {
         let (all, own) = (Arc::clone(&asked), url.clone());
         let serve = move || {
             for connection in listener.incoming() {
-                let answer = |request: &AcmeRequest| change(request, as_it_should(request, &own));
-                let Some(request) = serve(&mut connection.unwrap(), &profile, answer) else {
-                    return;
+                let answer = |request: &AcmeRequest| {
+                    lock(&all).push(request.clone());
+                    change(request, as_it_should(request, &own))
                 };
-                lock(&all).push(request);
+                if !serve(&mut connection.unwrap(), &profile, answer) {
+                    return;
+                }
             }
         };
         Self {
@@ -138,19 +140,26 @@ impl Drop for FaultyAuthority {
     }
 }
 
-/// Serves one request of a connection, and returns it; `None`: the client left without one.
+/// The folder of the authority, which has one of `a.test`.
+fn authority_folder(state_dir: &Path) -> PathBuf {
+    let entries = fs::read_dir(state_dir).unwrap();
+    let mut folders = entries.map(|entry| entry.unwrap().path());
+    let found = folders.find(|folder| folder.join("a.test").exists());
+    found.expect("an attempt was made")
+}
+
+/// Serves one request of a connection; `false`: the client left without one.
 fn serve(
     connection: &mut TcpStream,
     profile: &Profile,
     answer: impl Fn(&AcmeRequest) -> AcmeAnswer,
-) -> Option<AcmeRequest> {
+) -> bool {
     let mut end = End::new(Connection::server(profile, Protocols::Http1).unwrap());
     let mut bytes = [0; 4096];
     let request = loop {
-        let count = connection
-            .read(&mut bytes)
-            .ok()
-            .filter(|count| *count > 0)?;
+        let Ok(count @ 1..) = connection.read(&mut bytes) else {
+            return false;
+        };
         end.receive(&bytes[..count]).unwrap();
         connection.write_all(&std::mem::take(&mut end.out)).unwrap();
         if let Some(request) = whole(&end.plain) {
@@ -169,7 +178,7 @@ fn serve(
     end.seal(&[head.as_bytes(), &body].concat());
     // The client may have had enough of it.
     connection.write_all(&end.out).ok();
-    Some(request)
+    true
 }
 
 /// The request, if all of it has come.
@@ -316,6 +325,34 @@ fn a_foreign_certificate_is_not_taken_and_the_old_one_stays() {
         assert!(fault.detail.contains(expected), "{fault:?}");
         assert_eq!((served(), state.order), (before, None));
     }
+}
+
+#[test]
+fn the_account_that_is_stored_first_is_everybodys() {
+    let folder = tempfile::tempdir().unwrap();
+    let state_dir = folder.path().to_owned();
+    let of_another = folder.path().join("of-another-machine.json");
+    let stored_meanwhile = of_another.clone();
+    let authority = FaultyAuthority::start_with(move |request, good| {
+        if request.path == "/account" && stored_meanwhile.exists() {
+            let account_file = authority_folder(&state_dir).join("account.json");
+            fs::copy(&stored_meanwhile, account_file).unwrap();
+        }
+        good
+    });
+    authority.attempt(folder.path(), None);
+    let account_file = authority_folder(folder.path()).join("account.json");
+    let mut account: Value = serde_json::from_slice(&fs::read(&account_file).unwrap()).unwrap();
+    account["id"] = format!("{}/account/other", authority.url).into();
+    fs::write(&of_another, account.to_string()).unwrap();
+    fs::remove_file(&account_file).unwrap();
+    let (_, fault) = authority.attempt(folder.path(), None);
+    assert_eq!(fault.step, "install", "it went on: {fault:?}");
+    let stored = fs::read_to_string(&account_file).unwrap();
+    assert_eq!(stored, account.to_string());
+    assert_eq!(authority.payloads("/account").len(), 2);
+    let deactivated = [json!({"status": "deactivated"})];
+    assert_eq!(authority.payloads("/account/1"), deactivated);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::disk::{at, make_directory, remove_if_there, sync_directory, write};
+use super::disk::{at, create, make_directory, remove_if_there, sync_directory, write};
 use crate::lock::lock;
 
 /// Changes of files that the disk did not take, by their paths.
@@ -63,6 +63,27 @@ impl MemoryFiles {
         let change = written.is_err().then(|| Some(bytes.to_vec()));
         self.note(path, change);
         said(path, written)
+    }
+
+    /// Writes a file unless another process has made it. Returns whether none has: what the disk does not take is kept in
+    /// memory.
+    pub(super) fn create(&self, path: &Path, bytes: &[u8]) -> bool {
+        if self.file(path).is_some() {
+            // What the disk has, if anything, was to be replaced or removed.
+            self.write(path, bytes);
+            return true;
+        }
+        let created = create(path, bytes);
+        // A file in place of its folder is there already, too.
+        if matches!(&created, Err(error) if error.kind() == ErrorKind::AlreadyExists)
+            && path.exists()
+        {
+            return false;
+        }
+        let change = created.is_err().then(|| Some(bytes.to_vec()));
+        self.note(path, change);
+        said(path, created);
+        true
     }
 
     /// Removes a file, which may be gone already. Returns whether the disk has it no more.
@@ -253,6 +274,23 @@ mod tests {
         assert!(!folder.join("next.pem").exists());
         let stored = fs::read_to_string(folder.join("current/key.pem")).unwrap();
         assert_eq!(stored, "key of a");
+    }
+
+    #[test]
+    fn a_file_is_created_once() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("ca/account.json");
+        let memory = MemoryFiles::default();
+        assert!(memory.create(&file, b"one") && !memory.create(&file, b"two"));
+        assert_eq!(fs::read(&file).unwrap(), b"one");
+        // The disk did not take that it was removed.
+        memory.note(&file, Some(None));
+        assert!(memory.create(&file, b"two") && memory.is_empty());
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        // A file in place of the folder.
+        let unwritable = file.join("account.json");
+        assert!(memory.create(&unwritable, b"three"));
+        assert_eq!(memory.file(&unwritable), Some(Some(b"three".to_vec())));
     }
 
     #[test]

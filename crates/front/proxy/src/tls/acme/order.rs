@@ -36,6 +36,8 @@ pub(crate) struct Attempt<'a> {
     /// All DNS names of the certificate.
     names: &'a [String],
     client: AuthorityClient,
+    /// The account that it uses, as it is stored; `None`: none yet.
+    account_used: RefCell<Option<String>>,
     /// The records that it has put into the DNS, or tried to.
     presented: RefCell<Vec<ChallengeRecord>>,
 }
@@ -77,6 +79,7 @@ impl<'a> Attempt<'a> {
             name: names.first().map_or("", |name| name),
             names,
             client,
+            account_used: RefCell::default(),
             presented: RefCell::default(),
         }
     }
@@ -149,6 +152,7 @@ impl<'a> Attempt<'a> {
             return Ok(None);
         };
         let credentials = serde_json::from_str(&json).map_err(|error| self.own(STEP, &error))?;
+        *self.account_used.borrow_mut() = Some(json);
         let builder = Account::builder_with_http(Box::new(self.client.clone()));
         let account = builder.from_credentials(credentials).await;
         account.map(Some).map_err(|error| self.fault(STEP, error))
@@ -185,9 +189,25 @@ impl<'a> Attempt<'a> {
         let made = builder.create(&new, directory, external.as_ref()).await;
         let (account, credentials) = made.map_err(|error| self.fault(STEP, error))?;
         let json = serde_json::to_string(&credentials).map_err(|error| self.own(STEP, &error))?;
-        self.store.keep_account(&json);
-        self.say(STEP);
-        Ok(account)
+        if self.store.keep_account(&json) {
+            *self.account_used.borrow_mut() = Some(json);
+            self.say(STEP);
+            return Ok(account);
+        }
+        // A process of another machine, which the lock does not exclude, has stored one meanwhile: it is everybody's.
+        if let Err(error) = account.deactivate().await {
+            tracing::warn!(profile = self.profile, %error, "an account that nobody uses stays at the authority");
+        }
+        let stored = self.stored_account().await?;
+        stored.ok_or_else(|| self.own(STEP, &"another process has removed the account"))
+    }
+
+    /// Forgets the account, because the authority does not know it any more, unless another process has stored another one.
+    pub(crate) fn forget_account(&self) {
+        let stored = self.store.account().ok().flatten();
+        if stored == *self.account_used.borrow() {
+            self.store.forget_account();
+        }
     }
 
     /// Looks whether the name leads to this front, unless an order is under way. Each third attempt goes on all the same: a
@@ -652,7 +672,7 @@ mod tests {
         let attempt = Attempt::new(&config, &store, "www", &config.names);
         let made_by_another = async {
             tokio::task::yield_now().await;
-            store.keep_account("of the other one");
+            assert!(store.keep_account("of the other one"));
             drop(lock);
         };
         let (account, ()) = tokio::join!(attempt.account(), made_by_another);

@@ -225,8 +225,9 @@ impl Store {
         self.memory.remove(&self.account_file());
     }
 
-    pub(crate) fn keep_account(&self, json: &str) {
-        self.memory.write(&self.account_file(), json.as_bytes());
+    /// Stores an account, unless another process has stored one. Returns whether none has.
+    pub(crate) fn keep_account(&self, json: &str) -> bool {
+        self.memory.create(&self.account_file(), json.as_bytes())
     }
 
     fn account_file(&self) -> PathBuf {
@@ -586,7 +587,7 @@ mod tests {
         for store in [&one, &two] {
             store.open().unwrap();
         }
-        one.keep_account("{}");
+        assert!(one.keep_account("{}"));
         let state = NameState {
             order: Some("https://ca.test/acme/one/order/1".to_owned()),
             ..NameState::default()
@@ -692,7 +693,7 @@ mod tests {
         let state_dir = folder.path().join("acme");
         let store = store(&state_dir);
         store.open().unwrap();
-        store.keep_account("{}");
+        assert!(store.keep_account("{}"));
         let account = store.authority.join("account.json");
         for path in [&state_dir, &account] {
             fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
