@@ -406,16 +406,43 @@ fn site_on_a_small_disk() -> Site {
     }
 }
 
+/// Runs a script in the front's namespace of mounts, with the path of its `state_dir` as `$0`.
+fn change_mounts(site: &mut Site, script: &str) {
+    let id = site.front.process().id().to_string();
+    let mut command = Command::new("nsenter");
+    command
+        .args(["--mount", "--target", &id, "sh", "-ec", script])
+        .arg(site.state.path().join("acme"));
+    assert!(command.status().unwrap().success(), "{script}");
+}
+
 #[test]
 fn on_a_full_disk_a_renewed_certificate_is_served_from_memory_and_stored_later() {
-    let mut site = site_on_a_small_disk();
-    site.wait_for("a.test");
-    let [before, file] = site.served();
+    let site = site_on_a_small_disk();
     let disk = site.front.seen(&site.state.path().join("acme"));
     let filler = disk.join("filler");
-    let full = fs::write(&filler, vec![0; 1 << 20]).unwrap_err();
-    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let fill = |_: &mut Site| {
+        let full = fs::write(&filler, vec![0; 1 << 20]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    };
+    check_unwritable(site, fill, |_| fs::remove_file(&filler).unwrap());
+}
 
+#[test]
+fn on_a_read_only_disk_a_renewed_certificate_is_served_from_memory_and_stored_later() {
+    let read_only = "mount --bind \"$0\" \"$0\"; mount -o remount,bind,ro \"$0\"";
+    check_unwritable(
+        site_on_a_small_disk(),
+        |site| change_mounts(site, read_only),
+        |site| change_mounts(site, "umount --lazy \"$0\""),
+    );
+}
+
+/// Renews a certificate while `state_dir` cannot be written, which `begin` does and `end` ends.
+fn check_unwritable(mut site: Site, begin: impl FnOnce(&mut Site), end: impl FnOnce(&mut Site)) {
+    site.wait_for("a.test");
+    let [before, file] = site.served();
+    begin(&mut site);
     let admin = format!("unix:{}", site.state.path().join("admin.sock").display());
     let mut renew = Command::new(binary().unwrap());
     renew.args(["certificates", "--renew", "a.test", "--admin", &admin]);
@@ -443,7 +470,7 @@ fn on_a_full_disk_a_renewed_certificate_is_served_from_memory_and_stored_later()
     assert_eq!(site.served()[0], renewed);
     assert_eq!(site.status("a.test"), "200");
 
-    fs::remove_file(&filler).unwrap();
+    end(&mut site);
     site.front
         .wait_for_log("what `state_dir` did not take is stored")
         .unwrap();
@@ -451,7 +478,36 @@ fn on_a_full_disk_a_renewed_certificate_is_served_from_memory_and_stored_later()
     Deadline::default().poll("the disk", is_stored).unwrap();
     let [sha256, stored] = site.served();
     assert_eq!((sha256, stored), (renewed, file.replace("/1/", "/2/")));
-    assert_eq!(orders_and_certificates(&site.pebble), (2, 2));
+    assert_eq!(orders_and_certificates(&site.pebble, 2), (2, 2));
+}
+
+#[test]
+fn from_a_read_only_directory_a_start_serves_and_orders_nothing() {
+    let mut site = site("\"a.test\"", &[]);
+    site.wait_for("a.test");
+    let [before, _] = site.served();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("catamaran.toml"), &site.config).unwrap();
+    let script = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; \
+                  exec \"$0\" serve --config catamaran.toml";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-ec", script])
+        .arg(binary().unwrap())
+        .arg(site.state.path().join("acme"))
+        .current_dir(folder.path());
+    // The listener of the authority's questions is free once the first one has ended.
+    site.front.process().signal(Signal::Kill).unwrap();
+    site.front.process().wait(Deadline::default()).unwrap();
+    site.front = Front::with_command(&mut command, folder).unwrap();
+    let line = site
+        .front
+        .wait_for_log("no certificate can be ordered, as `state_dir` cannot be used")
+        .unwrap();
+    assert!(line.contains("Read-only file system"), "{line}");
+    assert_eq!(site.status("a.test"), "200");
+    assert_eq!(site.served()[0], before);
+    assert_eq!(orders_and_certificates(&site.pebble, 1), (1, 1));
 }
 
 #[test]
@@ -486,7 +542,7 @@ fn a_directory_for_everybody_is_narrowed_and_a_foreign_one_refused() {
         problem.contains("belongs to the user 1, not to 0"),
         "{problem}"
     );
-    assert_eq!(orders_and_certificates(&next.pebble), (1, 1));
+    assert_eq!(orders_and_certificates(&next.pebble, 1), (1, 1));
 }
 
 #[test]
@@ -563,7 +619,7 @@ fn names_together_have_one_certificate_by_two_challenges() {
     });
     for name in ["w.test", "x.w.test", "b.test"] {
         site.wait_for(name);
-        assert_eq!(orders_and_certificates(&site.pebble), (1, 1));
+        assert_eq!(orders_and_certificates(&site.pebble, 1), (1, 1));
     }
     for name in ["w.test", "*.w.test", "b.test"] {
         let told = site.told(name);
@@ -645,11 +701,15 @@ fn forget_pause(state_file: &Path) {
     fs::write(state_file, state.to_string()).unwrap();
 }
 
-/// How many orders the authority got, and how many certificates it issued.
-fn orders_and_certificates(pebble: &Pebble) -> (usize, usize) {
-    let log = pebble.log();
-    let count = |text: &str| log.matches(text).count();
-    (count("Added order "), count("Issued certificate serial "))
+/// How many orders the authority got, and how many certificates it issued, once its log has so many certificates.
+fn orders_and_certificates(pebble: &Pebble, expected: usize) -> (usize, usize) {
+    let count = |text: &str| pebble.log().matches(text).count();
+    let issued = || count("Issued certificate serial ");
+    let is_there = || (issued() >= expected).then_some(());
+    Deadline::default()
+        .poll("lines of certificates", is_there)
+        .unwrap();
+    (count("Added order "), issued())
 }
 
 #[test]
@@ -662,7 +722,7 @@ fn a_process_that_is_killed_at_any_step_leaves_its_order_to_the_next() {
         let state_file = site.folder().join("a.test/state.json");
         let next = site.restarted_after(|| forget_pause(&state_file));
         next.wait_for("a.test");
-        let (orders, certificates) = orders_and_certificates(&next.pebble);
+        let (orders, certificates) = orders_and_certificates(&next.pebble, 1);
         let log = next.pebble.log();
         assert_eq!(certificates, 1, "{step}: {log}");
         // What was killed while it ordered cannot know its order, and an order ends if nobody answers the authority.
@@ -682,7 +742,7 @@ fn an_upgrade_while_the_authority_validates_goes_on_with_the_order() {
         .unwrap();
     site.wait_for("a.test");
     assert_eq!(
-        orders_and_certificates(&site.pebble),
+        orders_and_certificates(&site.pebble, 1),
         (1, 1),
         "{}",
         site.pebble.log()
@@ -708,7 +768,7 @@ fn a_second_front_with_the_same_directory_orders_for_its_other_names() {
     let line = site.front.wait_for_log("another process orders").unwrap();
     assert!(line.contains("names=\"a.test\""), "{line}");
     assert_eq!(site.told("a.test")["next_attempt"], Value::Null);
-    let counted = orders_and_certificates(&site.pebble);
+    let counted = orders_and_certificates(&site.pebble, 2);
     assert_eq!(counted, (2, 2), "{}", site.pebble.log());
     assert_eq!(fs::read(&account_file).unwrap(), account);
     // The end of the first one frees its name.
@@ -743,11 +803,11 @@ fn a_machine_that_shares_the_directory_is_followed_until_its_claim_ends() {
             let line = next.front.wait_for_log("another process orders").unwrap();
             assert!(line.contains("hosts=\"elsewhere\""), "{line}");
             assert_eq!(next.told("a.test")["state"], "followed");
-            assert_eq!(orders_and_certificates(&next.pebble), (1, 1));
+            assert_eq!(orders_and_certificates(&next.pebble, 1), (1, 1));
             fs::remove_file(&owner_file).unwrap();
         }
         next.wait_for("a.test");
-        assert_eq!(orders_and_certificates(&next.pebble), (2, 2));
+        assert_eq!(orders_and_certificates(&next.pebble, 2), (2, 2));
         let own = fs::read_to_string(&owner_file).unwrap();
         assert!(!own.contains("elsewhere"), "{own}");
     }
@@ -781,7 +841,7 @@ fn a_name_that_leads_elsewhere_is_ordered_at_each_third_attempt() {
     });
     let line = site.front.wait_for_log("step=\"preflight\"").unwrap();
     assert!(line.contains("a.test cannot be looked up"), "{line}");
-    assert_eq!(orders_and_certificates(&site.pebble), (0, 0));
+    assert_eq!(orders_and_certificates(&site.pebble, 0), (0, 0));
     let state_file = site.folder().join("a.test/state.json");
     let next = site.restarted_after(|| {
         let text = fs::read(&state_file).unwrap();
