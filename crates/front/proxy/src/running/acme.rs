@@ -389,18 +389,24 @@ impl Issuer {
         };
         let may_be_unstored = self.began.elapsed() >= UNSTORED_WAIT;
         let now = unix_seconds(SystemTime::now());
-        if shared.issuance.take_request(&issued_name(profile, name)) {
+        let label = issued_name(profile, name);
+        if shared.issuance.take_request(&label) {
             tended.state.ask(now);
         }
         let store = Store::new(config, &shared.issued_memory);
-        let attempt = Attempt::new(config, &store, profile, names);
+        let lock_file = store.lock_file(name);
+        let claim = self.locks.claim(&lock_file);
+        let attempt = Attempt::new(config, &store, profile, names).under(claim);
         let step = tended.state.next_step(tended.validity(), now);
+        // What is stored of a name is another's once its lock is lost.
+        if step_changes(step) && !self.locks.keeps(&lock_file) {
+            return;
+        }
         match step {
             NextStep::Order => {
                 tended.may_be_unstored |= may_be_unstored;
                 let ordered = order(&attempt, tended, &shared.drain, &mut self.locks);
                 let end = self.runtime.block_on(ordered);
-                let label = issued_name(profile, name);
                 shared.issuance.note(&label, |figures| match end {
                     AttemptEnd::Issued => figures.issued += 1,
                     AttemptEnd::Failed => figures.failed += 1,
@@ -416,12 +422,13 @@ impl Issuer {
             }
             NextStep::Wait(_) => {}
         }
-        // What is stored of a name is another's once its lock is lost.
-        if step_changes(step) && self.locks.has(&store.lock_file(name)) {
+        if step_changes(step) {
+            if !self.locks.keeps(&lock_file) {
+                return;
+            }
             tended.keep(&store, name);
         }
         tended.take_out_records(&attempt);
-        let label = issued_name(profile, name);
         note_state(shared, &label, tended);
         let is_unstored = store.is_unstored(name);
         shared

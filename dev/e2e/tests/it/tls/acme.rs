@@ -1,5 +1,7 @@
 //! Certificates that the front gets by itself, from Pebble.
 
+mod fleet;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -579,6 +581,44 @@ fn dns_hook(pebble: &Pebble, folder: &Path) -> PathBuf {
     path
 }
 
+/// As [`dns_hook`], but each record is reported as present only when the directory has a file `go`, or after two minutes.
+/// Both are run by `/bin/sh`, which may read what another test's child has open to write.
+fn dns_hook_that_waits(pebble: &Pebble, folder: &Path) -> PathBuf {
+    let hook = dns_hook(pebble, folder);
+    let path = folder.join("dns-hook-that-waits");
+    let lines = format!(
+        "/bin/sh {} \"$@\"\nlooks=0\n\
+         until [ $2 = cleanup ] || [ -e {} ] || [ $looks = 1200 ]; do\n\
+         looks=$((looks + 1)); /bin/sleep 0.1\ndone\n",
+        hook.display(),
+        folder.join("go").display(),
+    );
+    fs::write(&path, lines).unwrap();
+    path
+}
+
+/// The value of the first record that a hook has put into the DNS.
+fn wait_for_record(state: &Path) -> String {
+    let presented = || {
+        let said = fs::read_to_string(state.join("said")).unwrap_or_default();
+        values(&said, " present ").pop()
+    };
+    Deadline::default().poll("the hook", presented).unwrap()
+}
+
+/// Waits until no record of a name is stored, in the name's folder.
+fn wait_for_no_records(folder: &Path) {
+    let has_none = || {
+        let mut entries = fs::read_dir(folder).unwrap();
+        let has_record = entries.any(|entry| {
+            let name = entry.unwrap().file_name();
+            name.to_string_lossy().starts_with("record-")
+        });
+        (!has_record).then_some(())
+    };
+    Deadline::default().poll("the records", has_none).unwrap();
+}
+
 #[test]
 fn a_wildcard_gets_its_certificate_by_the_hook() {
     let site = site_with(&[], |pebble, state, url| {
@@ -660,8 +700,7 @@ fn a_record_that_a_killed_process_left_is_taken_out_by_the_next() {
         });
         let said_file = site.state.path().join("said");
         let said = || fs::read_to_string(&said_file).unwrap_or_default();
-        let presented = || values(&said(), " present ").pop();
-        let first = Deadline::default().poll("the hook", presented).unwrap();
+        let first = wait_for_record(site.state.path());
         let state_file = site.folder().join("_.w.test/state.json");
         let next = site.restarted_after(|| {
             let text = fs::read(&state_file).unwrap();
@@ -680,16 +719,7 @@ fn a_record_that_a_killed_process_left_is_taken_out_by_the_next() {
         let said = Deadline::default().poll("the cleanup", are_taken_out);
         let said = said.unwrap_or_else(|_| panic!("{}", next.front.log()));
         assert!(values(&said, " cleanup ").contains(&first), "{said}");
-        let folder = state_file.parent().unwrap();
-        let is_stored = || {
-            let mut entries = fs::read_dir(folder).unwrap();
-            let has_record = entries.any(|entry| {
-                let name = entry.unwrap().file_name();
-                name.to_string_lossy().starts_with("record-")
-            });
-            (!has_record).then_some(())
-        };
-        Deadline::default().poll("the end", is_stored).unwrap();
+        wait_for_no_records(state_file.parent().unwrap());
     }
 }
 

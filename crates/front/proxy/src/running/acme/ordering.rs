@@ -12,6 +12,7 @@ use crate::config::AcmeChallenge;
 use crate::date::{show_moment, unix_seconds};
 use crate::listener::drain::Drain;
 use crate::tls::acme::order::{Attempt, AttemptFault};
+use crate::tls::acme::owner::OwnerClaim;
 use crate::tls::acme::schedule::NameState;
 use crate::tls::acme::store::StoreLock;
 
@@ -26,6 +27,24 @@ pub(super) struct NameLocks {
 impl NameLocks {
     pub(super) fn has(&self, file: &Path) -> bool {
         self.by_file.contains_key(file)
+    }
+
+    /// By what an attempt learns that the lock of its name is lost; `None`: this process does not have it.
+    pub(super) fn claim(&self, file: &Path) -> Option<OwnerClaim> {
+        self.by_file.get(file).map(StoreLock::claim)
+    }
+
+    /// Whether this process has a lock, as its file says now. One that another machine has taken over is given up.
+    pub(super) fn keeps(&mut self, file: &Path) -> bool {
+        let Some(lock) = self.by_file.get(file) else {
+            return false;
+        };
+        let is_kept = lock.claim().holds();
+        if !is_kept {
+            self.by_file.remove(file);
+            self.has_lost = true;
+        }
+        is_kept
     }
 
     /// Tells other machines that this process goes on, and gives up what they have taken over.
@@ -74,6 +93,8 @@ pub(super) async fn order(
         () = left => None,
         result = run(attempt, &mut tended.state, replaces) => Some(result),
     };
+    // What another machine has taken over is its own, however the attempt ended here.
+    let result = result.filter(|_| locks.keeps(&attempt.store.lock_file(attempt.name)));
     let now = unix_seconds(SystemTime::now());
     match result {
         None => {
@@ -231,6 +252,24 @@ mod tests {
         // It waited for nothing: the authority's side is still open, and the attempt does not count.
         assert!(connection.is_ok() && tended.state.failures == 0);
         runtime.shutdown_background();
+    }
+
+    #[test]
+    fn a_lock_that_another_machine_has_taken_over_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(&test_config(folder.path()), &Arc::default());
+        store.open().unwrap();
+        let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
+        let (file, owner_file) = (store.lock_file("a.test"), store.owner_file("a.test"));
+        let mut locks = NameLocks::default();
+        assert!(!locks.keeps(&file) && !locks.has_lost);
+        locks
+            .by_file
+            .insert(file.clone(), lock.expect("nobody has it"));
+        assert!(locks.keeps(&file) && !locks.has_lost);
+        fs::write(&owner_file, r#"{"claim": "another"}"#).unwrap();
+        assert!(!locks.keeps(&file) && !locks.has(&file) && locks.has_lost);
+        assert!(owner_file.exists(), "it is the other one's");
     }
 
     #[test]

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::online::look_online;
 use super::order::{Attempt, AttemptFault};
+use super::owner::Rivals;
 use super::schedule::NameState;
-use super::store::Store;
+use super::store::{Store, StoreLock};
 use super::{pem_pair, test_config};
 use crate::lock::lock;
 
@@ -114,7 +115,9 @@ impl FaultyAuthority {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
-        let attempt = Attempt::new(&config, &store, "www", &config.names);
+        let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
+        let claim = lock.as_ref().map(StoreLock::claim);
+        let attempt = Attempt::new(&config, &store, "www", &config.names).under(claim);
         let result = runtime.unwrap().block_on(attempt.run(&mut state, replaces));
         (
             state,
@@ -353,6 +356,38 @@ fn the_account_that_is_stored_first_is_everybodys() {
     assert_eq!(authority.payloads("/account").len(), 2);
     let deactivated = [json!({"status": "deactivated"})];
     assert_eq!(authority.payloads("/account/1"), deactivated);
+}
+
+#[test]
+fn once_another_machine_has_taken_over_nothing_is_asked_or_stored() {
+    for (path, step, asked) in [
+        ("/account", "order", [0, 0]),
+        ("/orders", "order", [1, 0]),
+        ("/finalize", "install", [1, 1]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let state_dir = folder.path().to_owned();
+        let authority = FaultyAuthority::start_with(move |request, good| {
+            if request.path == path {
+                let owner_file = authority_folder(&state_dir).join("a.test/owner.json");
+                fs::write(owner_file, r#"{"claim": "another"}"#).unwrap();
+            }
+            good
+        });
+        let (_, fault) = authority.attempt(folder.path(), None);
+        let expected = (step, "another machine has taken over");
+        assert_eq!((fault.step, &*fault.detail), expected, "{path}");
+        let counts = ["/orders", "/finalize"].map(|path| authority.payloads(path).len());
+        assert_eq!(counts, asked, "{path}");
+        let mut config = test_config(folder.path());
+        config.directory = format!("{}/directory", authority.url);
+        let store = Store::new(&config, &Arc::default());
+        let is_stored = store.state("a.test").unwrap() != NameState::default();
+        let has_key = store.next_key("a.test").unwrap().is_some();
+        assert_eq!([is_stored, has_key], [path == "/finalize"; 2], "{path}");
+        let certificate = store.identity("a.test", SystemTime::now()).unwrap();
+        assert!(certificate.is_none(), "{path}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ use super::challenges;
 use super::client::AuthorityClient;
 use super::dns_hook::PresentedRecord;
 use super::memory::PemPair;
+use super::owner::OwnerClaim;
 use super::preflight;
 use super::schedule::{NameState, RenewalWindow};
 use super::store::{self, ChallengeRecord, FileLock, PendingChallenge, Store};
@@ -36,6 +37,8 @@ pub(crate) struct Attempt<'a> {
     /// All DNS names of the certificate.
     names: &'a [String],
     client: AuthorityClient,
+    /// What this process orders by; `None`: no other one can take over.
+    claim: Option<OwnerClaim>,
     /// The account that it uses, as it is stored; `None`: none yet.
     account_used: RefCell<Option<String>>,
     /// The records that it has put into the DNS, or tried to.
@@ -79,9 +82,25 @@ impl<'a> Attempt<'a> {
             name: names.first().map_or("", |name| name),
             names,
             client,
+            claim: None,
             account_used: RefCell::default(),
             presented: RefCell::default(),
         }
+    }
+
+    /// The attempt of a process with this claim, which ends once another machine has taken it over.
+    pub(crate) fn under(self, claim: Option<OwnerClaim>) -> Self {
+        Self { claim, ..self }
+    }
+
+    /// Fails once another machine has taken over, of which a process that stood still learns late. It is asked before
+    /// anything is stored or changed at the authority. The other machine goes on with the order, so answers stay.
+    fn owns(&self, step: &'static str) -> Result<(), AttemptFault> {
+        if self.claim.as_ref().is_none_or(OwnerClaim::holds) {
+            return Ok(());
+        }
+        self.store.leave_answers();
+        Err(self.own(step, &"another machine has taken over"))
     }
 
     /// Whether the attempt has put a record into the DNS, which it takes out itself.
@@ -271,6 +290,7 @@ impl<'a> Attempt<'a> {
                 }
             }
         }
+        self.owns(STEP)?;
         // The key of an order is of no other.
         self.store.forget_next_key(self.name);
         let names = self.names.iter().cloned();
@@ -296,6 +316,7 @@ impl<'a> Attempt<'a> {
             ordered => ordered,
         };
         let order = ordered.map_err(|error| self.fault(STEP, error))?;
+        self.owns(STEP)?;
         state.order = Some(order.url().to_owned());
         state.order_names = self.names.to_vec();
         self.store.keep_state(self.name, state);
@@ -363,6 +384,7 @@ impl<'a> Attempt<'a> {
             };
             let answer = self.answer(name, by, &challenge).await;
             pending.push(answer.map_err(|error| self.own(STEP, &error))?);
+            self.owns(STEP)?;
             // In an order that another attempt began, it may be under way.
             if challenge.status == ChallengeStatus::Pending {
                 let ready = challenge.set_ready().await;
@@ -434,6 +456,7 @@ impl<'a> Attempt<'a> {
     /// Sends the request for the certificate, and waits for it.
     async fn finalize(&self, order: &mut Order) -> Result<PemPair, AttemptFault> {
         const STEP: &str = "finalize";
+        self.owns(STEP)?;
         let stored = self.store.next_key(self.name);
         let stored = stored.map_err(|error| self.own(STEP, &error))?;
         let key = match stored {
@@ -466,6 +489,7 @@ impl<'a> Attempt<'a> {
     /// Puts the certificate in place, if it is for these names and this key, and valid.
     fn install(&self, state: &mut NameState, issued: &PemPair) -> Result<Identity, AttemptFault> {
         const STEP: &str = "install";
+        self.owns(STEP)?;
         let file = |name: &str, text: &str| PemFile {
             path: name.into(),
             bytes: text.into(),

@@ -4,7 +4,8 @@
 //! every three, so that it ends with its process, and whoever finds it follows. A process of the same machine, by the
 //! id of the kernel's boot, is excluded by the lock, so that what it has left is taken over at once. Another one's is
 //! taken over when it has not changed for as long as it holds, or says itself that it is over, whatever the clocks of
-//! the machines differ by. Of two that take it over at a time, the one whose claim is found later has it.
+//! the machines differ by. Of two that take it over at a time, the one whose claim is found later has it. A process that
+//! stood still for so long looks at the file before it changes anything ([`OwnerClaim`]).
 
 use std::collections::HashMap;
 use std::fs;
@@ -55,6 +56,13 @@ struct Moment {
     /// The seconds of the Unix epoch.
     seconds: u64,
     instant: Instant,
+}
+
+/// What a claim of this process is known by in its file.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnerClaim {
+    path: PathBuf,
+    claim: String,
 }
 
 /// A claim that holds, and its file, which is removed when this is dropped.
@@ -170,12 +178,27 @@ impl Rivals {
     }
 }
 
+impl OwnerClaim {
+    /// Whether no other process has taken it over. A file that is gone or cannot be read says nothing of another one.
+    pub(crate) fn holds(&self) -> bool {
+        let found = read(&self.path);
+        !matches!(found, Ok(Some(found)) if found.claim != self.claim)
+    }
+}
+
 impl OwnerFile {
     fn new(path: &Path, owner: Owner) -> Self {
         Self {
             path: path.to_owned(),
             owner,
             next: Instant::now() + PERIOD,
+        }
+    }
+
+    pub(super) fn claim(&self) -> OwnerClaim {
+        OwnerClaim {
+            path: self.path.clone(),
+            claim: self.owner.claim.clone(),
         }
     }
 
@@ -302,6 +325,7 @@ mod tests {
         assert_eq!(two.rivals.host(&path), Some("three"));
         let taken = three.claim(&path, 606).expect("it is confirmed");
         // The first one, which stood still, learns of it, and leaves the file alone.
+        assert!(taken.claim().holds() && !held.claim().holds());
         assert!(!held.renew_at(NOW + 606));
         drop(held);
         assert!(path.exists() && two.claim(&path, 610).is_none());
@@ -358,7 +382,7 @@ mod tests {
         let path = folder.path().join("folder/owner.json");
         let mut one = Machine::new("one");
         let mut held = one.claim(&path, 0).expect("its lock");
-        assert!(held.renew_at(NOW) && !path.exists());
+        assert!(held.renew_at(NOW) && held.claim().holds() && !path.exists());
         fs::create_dir(folder.path().join("folder")).unwrap();
         assert!(held.renew_at(NOW) && path.exists());
         // Another one that made it meanwhile has it.

@@ -38,7 +38,7 @@ use sha2::{Digest as _, Sha256};
 use super::challenges;
 use super::disk::{at, make_directory, read_text, remove_if_there};
 use super::memory::{MemoryFiles, PemPair};
-use super::owner::{OwnerFile, Rivals};
+use super::owner::{OwnerClaim, OwnerFile, Rivals};
 use super::schedule::NameState;
 use crate::config::AcmeConfig;
 
@@ -397,6 +397,11 @@ impl StoreLock {
     /// Tells other machines, from time to time, that this process goes on; `false`: one of them has taken over.
     pub(crate) fn renew(&mut self) -> bool {
         self.claim.renew()
+    }
+
+    /// By what this process learns at any time whether another machine has taken over.
+    pub(crate) fn claim(&self) -> OwnerClaim {
+        self.claim.claim()
     }
 }
 
