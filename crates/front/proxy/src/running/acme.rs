@@ -4,6 +4,7 @@
 //! its own: no worker waits for an authority. A certificate that was issued is put in force as a changed file is.
 
 mod ordering;
+mod removed_names;
 mod tended_name;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,6 +19,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::time::Instant;
 
 use self::ordering::{AttemptEnd, NameLocks, ask_window, order};
+use self::removed_names::take_out_records;
 use self::tended_name::TendedName;
 use crate::date::{show_moment, unix_seconds};
 use crate::tls::acme::IssuedName;
@@ -131,6 +133,10 @@ struct TendedProfile {
     next_locks: Option<Instant>,
     /// When files are read that could not be read yet; `None`: there are none.
     next_read: Option<Instant>,
+    /// When is looked for records in the DNS of names that are not configured any more; `None`: there are none.
+    next_removed: Option<Instant>,
+    /// What is known of processes on other machines that order for such names.
+    removed_rivals: Rivals,
 }
 
 impl Issuer {
@@ -154,6 +160,7 @@ impl Issuer {
             }
             self.take_locks(shared, profile, live, &store);
             self.read_missing(shared, profile, live, &store);
+            self.look_for_removed(shared, &profiles, profile, &store);
             for names in config.certificates() {
                 if shared.drain.has_begun() {
                     return;
@@ -171,11 +178,7 @@ impl Issuer {
     fn forget(&mut self, shared: &FrontState, profiles: &Profiles) {
         let acme = |profile: &str| profiles.get(profile)?.config.acme.as_ref();
         self.tended.retain(|profile, _| acme(profile).is_some());
-        let configs = profiles.values().filter_map(|it| it.config.acme.as_ref());
-        let stores = configs.map(|config| (config, Store::new(config, &shared.issued_memory)));
-        let lock_files: HashSet<PathBuf> = stores
-            .flat_map(|(config, store)| config.first_names().map(move |name| store.lock_file(name)))
-            .collect();
+        let lock_files = lock_files(shared, profiles);
         self.locks.by_file.retain(|file, _| {
             let is_configured = lock_files.contains(file);
             if let (false, Some(folder)) = (is_configured, file.parent()) {
@@ -354,6 +357,34 @@ impl Issuer {
         tended.next_read = (!is_over).then(|| Instant::now() + FAULT_PAUSE);
     }
 
+    /// Has records taken out of the DNS whose names are not configured any more.
+    fn look_for_removed(
+        &mut self,
+        shared: &FrontState,
+        profiles: &Profiles,
+        profile: &str,
+        store: &Store,
+    ) {
+        let config = profiles.get(profile).and_then(|it| it.config.acme.as_ref());
+        let (Some(config), Some(tended)) = (config, self.tended.get_mut(profile)) else {
+            return;
+        };
+        let is_due = tended
+            .next_removed
+            .is_some_and(|next| Instant::now() >= next);
+        if !tended.is_open || !is_due {
+            return;
+        }
+        let configured = lock_files(shared, profiles);
+        let rivals = &mut tended.removed_rivals;
+        let looked = take_out_records(config, store, rivals, &configured);
+        let is_complete = looked.unwrap_or_else(|error| {
+            tracing::error!(profile, %error, "what is stored of names that were removed cannot be read; it is read again in a minute");
+            false
+        });
+        tended.next_removed = (!is_complete).then(|| Instant::now() + FAULT_PAUSE);
+    }
+
     /// Notes that an attempt for a name panicked. What is stored of it is read again after a pause: an attempt that
     /// began is there as one that failed.
     fn note_panic(&mut self, shared: &FrontState, label: &IssuedName) {
@@ -441,6 +472,15 @@ impl Issuer {
     }
 }
 
+/// The files with the locks of all names that are configured.
+fn lock_files(shared: &FrontState, profiles: &Profiles) -> HashSet<PathBuf> {
+    let configs = profiles.values().filter_map(|it| it.config.acme.as_ref());
+    let stores = configs.map(|config| (config, Store::new(config, &shared.issued_memory)));
+    stores
+        .flat_map(|(config, store)| config.first_names().map(move |name| store.lock_file(name)))
+        .collect()
+}
+
 /// Logs that a certificate ends soon, or has ended.
 fn say_end(attempt: &Attempt<'_>, tended: &TendedName, has_ended: bool) {
     let text = if has_ended {
@@ -521,6 +561,8 @@ impl TendedProfile {
             names: BTreeMap::new(),
             next_locks: Some(Instant::now()),
             next_read: Some(Instant::now()),
+            next_removed: Some(Instant::now()),
+            removed_rivals: Rivals::default(),
         }
     }
 

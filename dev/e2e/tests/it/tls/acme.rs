@@ -723,6 +723,34 @@ fn a_record_that_a_killed_process_left_is_taken_out_by_the_next() {
     }
 }
 
+#[test]
+fn a_record_of_a_name_that_was_removed_is_taken_out() {
+    let mut site = site_with(&[], |pebble, state, url| {
+        let hook = dns_hook_that_waits(pebble, state);
+        let keys = format!(
+            "dns_hook = [\"/bin/sh\", \"{}\", \"own\"]\nterms_agreed",
+            hook.display()
+        );
+        config(pebble, state, "\"*.w.test\"", url).replace("terms_agreed", &keys)
+    });
+    let first = wait_for_record(site.state.path());
+    let folder = site.folder().join("_.w.test");
+    site.config = site.config.replace("\"*.w.test\"", "\"b.test\"");
+    let next = site.restarted();
+    next.wait_for("b.test");
+    let line = next
+        .front
+        .wait_for_log("a record of a challenge was left in the DNS")
+        .unwrap();
+    assert!(line.contains(&first), "{line}");
+    wait_for_no_records(&folder);
+    let said = fs::read_to_string(next.state.path().join("said")).unwrap();
+    assert_eq!(values(&said, " cleanup "), [first]);
+    let is_free = || (!folder.join("owner.json").exists()).then_some(());
+    Deadline::default().poll("the lock", is_free).unwrap();
+    fs::write(next.state.path().join("go"), "").unwrap();
+}
+
 /// Has the next attempt begin at once, which would wait for a minute after the one that was killed.
 fn forget_pause(state_file: &Path) {
     let text = fs::read(state_file).unwrap();

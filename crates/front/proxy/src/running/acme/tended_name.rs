@@ -9,7 +9,7 @@ use crate::date::unix_seconds;
 use crate::tls::acme::dns_hook::take_out;
 use crate::tls::acme::order::Attempt;
 use crate::tls::acme::schedule::{NameState, Validity};
-use crate::tls::acme::store::{ChallengeRecord, RecordFile, Store, StoredFault};
+use crate::tls::acme::store::{ChallengeRecord, RecordFile, Store, StoreLock, StoredFault};
 
 /// A name, as it was read when this process began to order for it: no other process changes it meanwhile.
 pub(super) struct TendedName {
@@ -59,18 +59,8 @@ impl TendedName {
         if self.left_records.is_empty() || self.state.order.is_some() {
             return;
         }
-        for RecordFile { record, .. } in &self.left_records {
-            let ChallengeRecord { name, value } = record;
-            tracing::warn!(
-                name,
-                value,
-                "a record of a challenge was left in the DNS; it is taken out"
-            );
-        }
-        take_out(
-            &attempt.config.dns_hook,
-            std::mem::take(&mut self.left_records),
-        );
+        let records = std::mem::take(&mut self.left_records);
+        take_out_left(&attempt.config.dns_hook, records, None);
     }
 
     /// Stores the state of the name; `false`: it is in memory alone.
@@ -103,6 +93,19 @@ impl TendedName {
             .map_or(0, |validity| self.state.renewal(validity));
         renewal.max(self.state.next_attempt)
     }
+}
+
+/// Has records that were left in the DNS taken out. `lock` as in [`take_out`].
+pub(super) fn take_out_left(hook: &[String], records: Vec<RecordFile>, lock: Option<StoreLock>) {
+    for RecordFile { record, .. } in &records {
+        let ChallengeRecord { name, value } = record;
+        tracing::warn!(
+            name,
+            value,
+            "a record of a challenge was left in the DNS; it is taken out"
+        );
+    }
+    take_out(hook, records, lock);
 }
 
 fn has_all(certificate: &Identity, names: &[String]) -> bool {

@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::time::{Instant, sleep};
 
-use super::store::{ChallengeRecord, RecordFile};
+use super::store::{ChallengeRecord, RecordFile, StoreLock};
 
 /// A record in the DNS, which is taken out when this is dropped, unless answers are left to the process that orders next.
 #[derive(Debug)]
@@ -55,16 +55,18 @@ impl<'a> PresentedRecord<'a> {
 impl Drop for PresentedRecord<'_> {
     fn drop(&mut self) {
         if !self.stays.load(Ordering::Relaxed) {
-            take_out(self.hook, self.stored.take().into_iter().collect());
+            take_out(self.hook, self.stored.take().into_iter().collect(), None);
         }
     }
 }
 
 /// Has the program take records out of the DNS, one after the other, on a thread for that alone: neither a drain nor
-/// another name waits for it. A record that stays is stored for the next start.
-pub(crate) fn take_out(hook: &[String], records: Vec<RecordFile>) {
+/// another name waits for it. A record that stays is stored for the next start. `lock`: the one of their name, which is
+/// given back at the end; `None`: this process has it anyway.
+pub(crate) fn take_out(hook: &[String], records: Vec<RecordFile>, lock: Option<StoreLock>) {
     let hook = hook.to_vec();
     let clean = move || {
+        let _lock = lock;
         for stored in records {
             match clean_up(&hook, &stored.record) {
                 Ok(()) => stored.forget(),
@@ -317,12 +319,15 @@ mod tests {
         let is_one = || (values() == ["left"]).then_some(());
         Deadline::default().poll("the cleanup", is_one).unwrap();
         // What cannot be taken out is there for the next start.
-        take_out(&away, store.records("a.test").unwrap());
+        take_out(&away, store.records("a.test").unwrap(), None);
         assert!(present_in(&store, &away, "other", false).await.is_err());
         assert_eq!(values(), ["left"]);
-        take_out(&good, store.records("a.test").unwrap());
+        let lock = store.lock("a.test", &mut Rivals::default()).unwrap();
+        take_out(&good, store.records("a.test").unwrap(), lock);
         let are_none = || values().is_empty().then_some(());
         Deadline::default().poll("the cleanup", are_none).unwrap();
+        let is_free = || store.lock("a.test", &mut Rivals::default()).unwrap();
+        Deadline::default().poll("the lock", is_free).unwrap();
     }
 
     #[tokio::test]

@@ -312,6 +312,23 @@ impl Store {
         Ok(records)
     }
 
+    /// The names of which something is stored, be they configured or not.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn stored_names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.authority).map_err(|error| at(&self.authority, &error))? {
+            let entry = entry?;
+            // Of a wildcard it has an underscore, which no name has.
+            if let (true, Some(folder)) = (entry.file_type()?.is_dir(), entry.file_name().to_str())
+            {
+                names.push(folder.replacen('_', "*", 1));
+            }
+        }
+        Ok(names)
+    }
+
     fn record_file(&self, record: ChallengeRecord, path: PathBuf) -> RecordFile {
         RecordFile {
             record,
@@ -739,6 +756,21 @@ mod tests {
         assert!(held.renew() && owner_file.exists());
         let account = one.lock_account().unwrap();
         assert!(account.is_some() && two.lock_account().unwrap().is_none());
+    }
+
+    #[test]
+    fn folders_have_the_names_of_which_something_is_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        store.open().unwrap();
+        assert!(store.keep_account("{}"));
+        assert!(store.stored_names().unwrap().is_empty());
+        for name in ["a.test", "*.a.test"] {
+            store.keep_next_key(name, "a key");
+        }
+        let mut names = store.stored_names().unwrap();
+        names.sort();
+        assert_eq!(names, ["*.a.test", "a.test"]);
     }
 
     #[test]
