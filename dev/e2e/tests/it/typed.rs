@@ -3,6 +3,7 @@
 //! The shell has a network, a list of hosts and a `/run` of its own. So every port and socket that a page
 //! names is free there, and `www.example.org` is this machine. This needs root.
 
+mod acme;
 mod fleet;
 mod sign_on;
 
