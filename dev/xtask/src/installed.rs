@@ -4,6 +4,7 @@
 //! No part of `ci`: the clean root takes minutes and some 460 MB. The container has a network of its own without a way
 //! out, so ports are its own too.
 
+mod authority;
 mod image;
 mod page;
 mod root;
@@ -38,6 +39,8 @@ pub(crate) fn run(steps: &mut Steps, checkout: &Path, binary: &Path) -> anyhow::
     steps.run("three lines edited", || three_lines(&clean, &package))?;
     steps.run("the next version under load", || upgrade(&clean, &next))?;
     steps.run("purge", || purge(&clean, &before))?;
+    steps.run("docs/tls.md as typed", || by_acme(checkout, &clean))?;
+    steps.run("purge again", || purge(&clean, &before))?;
     drop(clean);
     match image::find(&target.join("package"))? {
         Some(archive) => steps.run("the image", || image::serve(&archive, &folder)),
@@ -95,6 +98,29 @@ fn three_lines(clean: &CleanRoot, package: &Path) -> anyhow::Result<()> {
     let manual = clean.run("MANPAGER=cat man catamaran-serve | head -4")?;
     ensure!(manual.contains("catamaran-serve - "), "man shows {manual}");
     say(&format!("a page of Tomcat over AJP, by {expected}"));
+    Ok(())
+}
+
+/// Types the commands of docs/tls.md, from the installation of the package to https with a certificate by ACME, of an
+/// authority in the root.
+fn by_acme(checkout: &Path, clean: &CleanRoot) -> anyhow::Result<()> {
+    authority::start(clean)?;
+    let text = fs::read_to_string(checkout.join(page::TLS_PAGE))?;
+    let (file, commands) = page::by_acme(&text).context("the page has another form")?;
+    let file_of_trial = file.replace("terms_agreed", &format!("{}terms_agreed", authority::KEYS));
+    let typed = commands.replace("curl ", "curl --insecure ");
+    let said = clean.run(&format!(
+        "cat > tls.toml <<'END'\n{file_of_trial}END\nset -ex\n{typed}"
+    ))?;
+    ensure!(said.contains(TOMCAT), "Tomcat's page is not in: {said}");
+    let issuer = clean.run(
+        "openssl s_client -connect 127.0.0.1:443 -servername www.example.org < /dev/null 2> look |
+         openssl x509 -noout -issuer",
+    )?;
+    ensure!(issuer.contains("Pebble"), "the certificate is of {issuer}");
+    authority::end(clean)?;
+    let count = commands.lines().count();
+    say(&format!("{count} commands, and https by {}", issuer.trim()));
     Ok(())
 }
 

@@ -195,7 +195,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                   pack a Debian package of that binary alone
   installed [--binary FILE]
                   pack target/release/catamaran, or FILE, and try the package in a clean Debian with systemd, by the
-                  commands of docs/install.md; then the image of target/package
+                  commands of docs/install.md and docs/tls.md; then the image of target/package
   libraries       pack the crates below the connector as they would be published, and build the application of
                   docs/connector.md from what was packed
   payara          send 2,000 requests to Payara and check each response; fetches Payara
