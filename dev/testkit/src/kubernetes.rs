@@ -105,6 +105,24 @@ struct State {
     asked: Vec<String>,
 }
 
+/// What becomes of a request.
+enum Reply {
+    Text(u16, String),
+    Watch(Watch),
+    /// The connection is reset.
+    Reset,
+}
+
+/// A watch that has begun.
+struct Watch {
+    /// What a watch is told that cannot begin at its version, and then ends; `None`: it can.
+    expired: Option<String>,
+    /// The place in the log of what it is told next.
+    next: usize,
+    /// The length of the log when it began.
+    begin: usize,
+}
+
 /// What all open watches are sent.
 #[derive(Clone, Debug)]
 enum Sent {
@@ -282,13 +300,19 @@ impl KubernetesApi {
 
     /// Whether the server is away: its connections are reset, and so are new ones.
     pub fn set_away(&self, is_away: bool) {
-        self.shared.lock().is_away = is_away;
-        self.send(Sent::Reset);
+        let mut state = self.shared.lock();
+        state.is_away = is_away;
+        if is_away {
+            let version = state.version;
+            state.log.push((version, Sent::Reset));
+        }
+        self.shared.changed.notify_all();
     }
 
     /// Whether the server accepts requests and does not answer them.
     pub fn set_hanging(&self, hangs: bool) {
         self.shared.lock().hangs = hangs;
+        self.shared.changed.notify_all();
     }
 
     /// Whether each watch gets a bookmark and, in the same piece, an error 410.
@@ -314,106 +338,54 @@ impl Shared {
             return wire.reset();
         }
         while let Some(head) = wire.read_head()? {
-            if self.lock().is_away {
-                return wire.reset();
-            }
-            let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
-            let token = head
-                .lines()
-                .find_map(|line| line.strip_prefix("Authorization: Bearer "));
-            let hangs = {
-                let mut state = self.lock();
-                state.asked.push(target.clone());
-                state.hangs
-            };
-            if hangs {
-                self.wait_to_go_on();
-            }
-            if let Some((status, text)) = self.refusal(token) {
-                wire.answer(status, text)?;
-            } else if target.contains("watch=1") {
-                self.watch(wire, parameter(&target, "resourceVersion"))?;
-            } else {
-                let (status, text) = self.object(&target);
-                wire.answer(status, &text)?;
+            match self.reply(&head) {
+                Reply::Reset => return wire.reset(),
+                Reply::Text(status, text) => wire.answer(status, &text)?,
+                Reply::Watch(watch) => self.watch(wire, watch)?,
             }
         }
         Ok(())
     }
 
-    fn wait_to_go_on(&self) {
-        let hangs = |state: &mut State| state.hangs && !state.is_away;
-        let waited = self.changed.wait_while(self.lock(), hangs);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// The status and text with which a request with this token is refused; `None`: it is not.
-    fn refusal(&self, token: Option<&str>) -> Option<(u16, &'static str)> {
-        let state = self.lock();
-        let has_token = state
-            .token
-            .as_deref()
-            .is_none_or(|expected| token == Some(expected));
-        let status = state.refusal.or_else(|| (!has_token).then_some(401))?;
-        Some((
-            status,
-            r#"{"kind":"Status","status":"Failure","message":"refused","code":0}"#,
-        ))
-    }
-
-    /// A page of the list, or the Service.
-    fn object(&self, target: &str) -> (u16, String) {
-        let state = self.lock();
-        if target.contains("/services/") {
-            return match &state.service {
-                Some(service) => (200, service.clone()),
-                None => (404, "{}".to_owned()),
-            };
+    /// Records a request, and decides what becomes of it while the state cannot change. Otherwise a watch that a test
+    /// refuses or resets at that moment could be open afterwards.
+    fn reply(&self, head: &str) -> Reply {
+        let target = head.split(' ').nth(1).unwrap_or_default();
+        let token = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Authorization: Bearer "));
+        let mut state = self.lock();
+        if state.is_away {
+            return Reply::Reset;
         }
-        let wanted = parameter(target, "limit").parse().unwrap_or(usize::MAX);
-        let size = state.page.map_or(wanted, |page| page.min(wanted));
-        let begin: usize = parameter(target, "continue").parse().unwrap_or(0);
-        let items: Vec<&str> = state
-            .slices
-            .values()
-            .skip(begin)
-            .take(size)
-            .map(|it| &it[..])
-            .collect();
-        let end = begin + items.len();
-        let next = if end < state.slices.len() {
-            end.to_string()
-        } else {
-            String::new()
-        };
-        let (version, items) = (state.version, items.join(","));
-        let text = format!(
-            r#"{{"kind":"EndpointSliceList","metadata":{{"resourceVersion":"{version}","continue":"{next}"}},"items":[{items}]}}"#
-        );
-        (200, text)
+        state.asked.push(target.to_owned());
+        let hangs = |state: &mut State| state.hangs && !state.is_away;
+        let waited = self.changed.wait_while(state, hangs);
+        let state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.is_away {
+            return Reply::Reset;
+        }
+        if let Some(status) = state.refusal(token) {
+            return Reply::Text(status, REFUSED.to_owned());
+        }
+        if target.contains("watch=1") {
+            let from = parameter(target, "resourceVersion").parse().unwrap_or(0);
+            return Reply::Watch(state.watch(from));
+        }
+        let (status, text) = state.object(target);
+        Reply::Text(status, text)
     }
 
-    /// Sends what happens from a version on.
-    fn watch(&self, wire: &mut Wire, from: &str) -> io::Result<()> {
-        let from: u64 = from.parse().unwrap_or(0);
-        let (is_expired, bookmark, mut next, begin) = {
-            let state = self.lock();
-            // The reset that tells open watches so was sent before this one began.
-            if state.is_away {
-                return wire.reset();
-            }
-            let bookmark = state.expires.then(|| bookmark(state.version));
-            let known = state
-                .log
-                .iter()
-                .take_while(|(version, _)| *version <= from)
-                .count();
-            let is_expired = from < state.oldest || state.expires;
-            (is_expired, bookmark, known, state.log.len())
-        };
+    /// Sends what happens from the beginning of a watch on.
+    fn watch(&self, wire: &mut Wire, watch: Watch) -> io::Result<()> {
         wire.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")?;
-        if is_expired {
-            wire.write_chunk((bookmark.unwrap_or_default() + EXPIRED).as_bytes())?;
+        let Watch {
+            expired,
+            mut next,
+            begin,
+        } = watch;
+        if let Some(lines) = expired {
+            wire.write_chunk(lines.as_bytes())?;
             return wire.write(b"0\r\n\r\n");
         }
         loop {
@@ -436,6 +408,64 @@ impl Shared {
                 Sent::End => return wire.write(b"0\r\n\r\n"),
                 Sent::Reset => return wire.reset(),
             }
+        }
+    }
+}
+
+impl State {
+    /// The status with which a request with this token is refused; `None`: it is not.
+    fn refusal(&self, token: Option<&str>) -> Option<u16> {
+        let has_token = self
+            .token
+            .as_deref()
+            .is_none_or(|expected| token == Some(expected));
+        self.refusal.or_else(|| (!has_token).then_some(401))
+    }
+
+    /// A page of the list, or the Service.
+    fn object(&self, target: &str) -> (u16, String) {
+        if target.contains("/services/") {
+            return match &self.service {
+                Some(service) => (200, service.clone()),
+                None => (404, "{}".to_owned()),
+            };
+        }
+        let wanted = parameter(target, "limit").parse().unwrap_or(usize::MAX);
+        let size = self.page.map_or(wanted, |page| page.min(wanted));
+        let begin: usize = parameter(target, "continue").parse().unwrap_or(0);
+        let items: Vec<&str> = self
+            .slices
+            .values()
+            .skip(begin)
+            .take(size)
+            .map(|it| &it[..])
+            .collect();
+        let end = begin + items.len();
+        let next = if end < self.slices.len() {
+            end.to_string()
+        } else {
+            String::new()
+        };
+        let (version, items) = (self.version, items.join(","));
+        let text = format!(
+            r#"{{"kind":"EndpointSliceList","metadata":{{"resourceVersion":"{version}","continue":"{next}"}},"items":[{items}]}}"#
+        );
+        (200, text)
+    }
+
+    /// A watch that begins now, for what happened after this version.
+    fn watch(&self, from: u64) -> Watch {
+        let bookmark = self.expires.then(|| bookmark(self.version));
+        let is_expired = from < self.oldest || self.expires;
+        let known = self
+            .log
+            .iter()
+            .take_while(|(version, _)| *version <= from)
+            .count();
+        Watch {
+            expired: is_expired.then(|| bookmark.unwrap_or_default() + EXPIRED),
+            next: known,
+            begin: self.log.len(),
         }
     }
 }
@@ -515,5 +545,7 @@ impl Wire {
         self.stream.write_all(&out)
     }
 }
+
+const REFUSED: &str = r#"{"kind":"Status","status":"Failure","message":"refused","code":0}"#;
 
 const EXPIRED: &str = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"too old resource version\",\"reason\":\"Expired\",\"code\":410}}\n";
