@@ -18,6 +18,8 @@ pub struct HttpClient {
     /// Bytes that were received and not consumed yet.
     input: Vec<u8>,
     deadline: Deadline,
+    /// Whether each operation that sends begins another deadline.
+    is_patient: bool,
 }
 
 /// A response, read completely.
@@ -110,11 +112,14 @@ impl HttpClient {
             socket,
             input: Vec::new(),
             deadline: Deadline::default(),
+            is_patient: true,
         }
     }
 
-    /// Replaces the deadline of all further operations.
+    /// Replaces the deadline of all further operations. Without this, each that sends begins another one: a client may
+    /// ask for as long as its test lasts.
     pub fn set_deadline(&mut self, deadline: Deadline) {
+        self.is_patient = false;
         self.deadline = deadline;
     }
 
@@ -129,7 +134,7 @@ impl HttpClient {
     /// # Errors
     /// The server closed or reset the connection, or took nothing until the deadline.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.socket.set_write_timeout(self.deadline.remaining())?;
+        self.begin_to_send()?;
         self.socket.write_all(bytes)
     }
 
@@ -147,7 +152,7 @@ impl HttpClient {
     /// # Errors
     /// As [`HttpClient::send`].
     pub fn send_from(&mut self, body: &mut impl Read) -> io::Result<u64> {
-        self.socket.set_write_timeout(self.deadline.remaining())?;
+        self.begin_to_send()?;
         copy(body, &mut self.socket)
     }
 
@@ -156,7 +161,7 @@ impl HttpClient {
     /// # Errors
     /// As [`HttpClient::send`].
     pub fn send_chunked(&mut self, body: &mut impl Read, chunk_max: usize) -> io::Result<()> {
-        self.socket.set_write_timeout(self.deadline.remaining())?;
+        self.begin_to_send()?;
         let mut chunk = vec![0; chunk_max];
         loop {
             let count = body.read(&mut chunk)?;
@@ -168,6 +173,15 @@ impl HttpClient {
                 return Ok(());
             }
         }
+    }
+
+    /// Limits the time of what is sent next.
+    fn begin_to_send(&mut self) -> io::Result<()> {
+        if self.is_patient {
+            self.deadline = Deadline::default();
+        }
+        let left = self.deadline.remaining().ok_or(io::ErrorKind::TimedOut)?;
+        self.socket.set_write_timeout(Some(left))
     }
 
     /// Closes the sending side of the connection; receiving goes on.

@@ -134,6 +134,7 @@ impl Http2Client {
         put: impl FnOnce(TcpStream) -> io::Result<Box<dyn Wire>>,
     ) -> io::Result<Self> {
         socket.set_nodelay(true)?;
+        socket.set_write_timeout(Some(Deadline::DEFAULT))?;
         Ok(Self {
             wire: put(socket.try_clone()?)?,
             socket,
