@@ -51,6 +51,24 @@ pub fn catamaran(arguments: &[impl AsRef<OsStr>]) -> anyhow::Result<Process> {
     Process::spawn(Command::new(binary()?).args(arguments))
 }
 
+/// Writes a program of these lines for the shell.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_script(path: &Path, lines: &str) -> anyhow::Result<()> {
+    // A child writes it. If this process had it open, so had a child that another thread starts at that moment, until
+    // this runs its own program; meanwhile "text file busy" would be the answer to whoever runs the script.
+    let write = "printf '#!/bin/sh\\n%s' \"$2\" > \"$1\" && chmod 755 \"$1\"";
+    let mut shell = Command::new("sh");
+    let status = shell
+        .args(["-c", write, "sh"])
+        .arg(path)
+        .arg(lines)
+        .status()?;
+    ensure!(status.success(), "cannot write {}", path.display());
+    Ok(())
+}
+
 fn modified(path: &Path) -> Option<std::time::SystemTime> {
     path.metadata().ok()?.modified().ok()
 }

@@ -7,13 +7,14 @@
 //! - [`Peer`]: a server that plays a [`Script`] on each connection and records what it received;
 //! - [`HttpClient`]: sends the bytes it is given and reads exactly one response at a time;
 //! - [`Process`]: a child with captured output that cannot outlive the test binary; [`catamaran()`] starts one of the
-//!   built binary, [`binary()`] says where that is;
+//!   built binary, [`binary()`] says where that is, and [`write_script()`] makes another program;
 //! - [`Pattern`] and [`Sha256`]: bodies of any length without holding them;
 //! - [`Cases`]: the cases of a test that are kept in one file, with the expected results;
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`DnsServer`]: a DNS server whose records a test changes;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
 //! - [`Wakes`]: a waker that counts;
+//! - [`replace_file()`]: a change of a file that a server watches;
 //! - [`without_override()`]: runs code as root to which the permissions of files apply;
 //! - [`address`]: addresses nobody else uses;
 //! - [`files`]: a directory of files, and requests for them with the expected responses;
@@ -50,12 +51,13 @@ mod kubernetes;
 mod peer;
 mod privileges;
 mod process;
+mod replace;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod wakes;
 
 pub use address::Address;
-pub use binary::{binary, catamaran};
+pub use binary::{binary, catamaran, write_script};
 pub use body::{Pattern, Sha256, sha256_hex};
 pub use cases::{Case, Cases};
 pub use corpus::{read_corpus, replay_corpus};
@@ -67,4 +69,5 @@ pub use kubernetes::{KubernetesApi, PodEndpoint};
 pub use peer::{Outcome, Peer, Script};
 pub use privileges::without_override;
 pub use process::{Process, Signal, signal_process};
+pub use replace::replace_file;
 pub use wakes::Wakes;
