@@ -3,7 +3,8 @@
 //! It listens on port 0 and prints to stderr where: `listening on http://127.0.0.1:PORT`, one line for each listener.
 //! Dropping a [`Front`] kills it; tests of an orderly end use [`Front::process`].
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -143,12 +144,18 @@ impl Front {
         root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Changes the addresses of names, for a front of [`Front::with_hosts`].
+    /// Changes the addresses of names, for a front of [`Front::with_hosts`], in at most 1024 bytes.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn set_hosts(&self, hosts: &str) -> anyhow::Result<()> {
-        Ok(fs::write(self.directory().join("hosts"), hosts)?)
+        // The front does not see another file in this one's place, and may read at any moment. So the file is never
+        // emptied or cut: lines without text follow.
+        let text = hosts.to_owned() + &"\n".repeat(1024_usize.saturating_sub(hosts.len()));
+        let mut file = File::options()
+            .write(true)
+            .open(self.directory().join("hosts"))?;
+        Ok(file.write_all(text.as_bytes())?)
     }
 
     /// `catamaran serve --config FILE` with a file that stays where it is, and with these environment variables.

@@ -2,10 +2,9 @@
 //! while clients come and go; and a Tomcat that stands still.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -14,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use catamaran_e2e::{Cluster, Connector, Front, Tomcat, binary};
-use catamaran_testkit::{Deadline, HttpClient, Process, Signal, signal_process};
+use catamaran_testkit::{Deadline, HttpClient, Process, Signal, signal_process, write_script};
 use tempfile::TempDir;
 
 /// What an operator's shell finds in place of the real commands: `catamaran` asks the front of the test,
@@ -43,8 +42,7 @@ impl Desk {
         );
         for (name, lines) in [("ssh", &order), ("scp", &order), ("catamaran", &ours)] {
             let file = desk.path("bin").join(name);
-            fs::write(&file, format!("#!/bin/sh\n{lines}\n")).unwrap();
-            fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
+            write_script(&file, &format!("{lines}\n")).unwrap();
         }
         desk
     }

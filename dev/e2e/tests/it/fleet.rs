@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catamaran_e2e::{Front, catamaran};
-use catamaran_testkit::{Deadline, Process};
+use catamaran_testkit::{Deadline, Process, replace_file};
 use serde_json::Value;
 
 use crate::reload::application;
@@ -86,15 +86,15 @@ fn members_of_a_file_serve_drain_and_are_shown() {
         "{said}"
     );
     // Half of them vanish, and one drains.
-    fs::write(&fleet.list, member("blue", &fleet.urls[0])).unwrap();
+    replace_file(&fleet.list, member("blue", &fleet.urls[0])).unwrap();
     wait_for(front, "green", "leaving");
-    fs::write(&fleet.list, member("blue", &fleet.urls[0]) + "[[membr]]\n").unwrap();
+    replace_file(&fleet.list, member("blue", &fleet.urls[0]) + "[[membr]]\n").unwrap();
     let line = front
         .wait_for_log("is no table of a file of members")
         .unwrap();
     assert!(line.contains("did you mean `[[member]]`?"), "{line}");
     assert_eq!(front.get("/").unwrap().status, 200);
-    fs::write(
+    replace_file(
         &fleet.list,
         member("blue", &fleet.urls[0]) + &member("green", &fleet.urls[1]) + "state = \"drain\"\n",
     )
@@ -135,12 +135,12 @@ fn no_request_is_lost_while_there_is_no_member_yet_or_the_only_one_is_replaced()
     std::thread::scope(|scope| {
         let asking = [(); 8].map(|()| scope.spawn(|| failures(&front, &is_over)));
         wait_for_held(&front, 8.0);
-        fs::write(&list, member("old", &old_url)).unwrap();
+        replace_file(&list, member("old", &old_url)).unwrap();
         wait_for_held(&front, 0.0);
         // Its connections break, and nobody listens at its address any more.
         drop(old);
         wait_for_held(&front, 8.0);
-        fs::write(&list, member("new", &new_url)).unwrap();
+        replace_file(&list, member("new", &new_url)).unwrap();
         wait_for_held(&front, 0.0);
         is_over.store(true, Ordering::Relaxed);
         for asked in asking {

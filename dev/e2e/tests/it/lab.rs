@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use catamaran_e2e::catamaran;
+use catamaran_e2e::{binary, catamaran};
 use catamaran_testkit::{Deadline, Process};
 use serde_json::Value;
 
@@ -174,7 +175,10 @@ fn a_copy_of_the_binary_takes_the_same_memory() {
     let file = directory.path().join("copy.toml");
     fs::write(&file, COPY.text()).unwrap();
     let copy = directory.path().join("copy");
-    fs::copy(catamaran_e2e::binary().unwrap(), &copy).unwrap();
+    // By a child: what this process has open to write, children of other tests have open, too, and nobody can run it.
+    let mut copies = Command::new("cp");
+    let copied = copies.arg(binary().unwrap()).arg(&copy).status().unwrap();
+    assert!(copied.success());
     // Servers are started elsewhere.
     let depth = std::env::current_dir().unwrap().components().count();
     let relative = format!(

@@ -2,13 +2,12 @@
 //!
 //! The older binary of `lab run --against` is a shell script. It runs the real one, and does something to it.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use catamaran_e2e::{binary, catamaran};
-use catamaran_testkit::{Deadline, Process};
+use catamaran_testkit::{Deadline, Process, write_script};
 use serde_json::Value;
 
 use crate::one_server::OneServer;
@@ -61,12 +60,11 @@ fn run_to(fault: &str, rounds: u32, times: [&str; 2], code: i32) -> Ended {
     let directory = tempfile::tempdir().unwrap();
     let place = |name: &str| directory.path().join(name);
     let script = format!(
-        "#!/bin/sh\nif [ \"$1 $2 $3\" = 'lab extra bare' ]; then\ncd {}\n{fault}\nfi\nexec {} \"$@\"\n",
+        "if [ \"$1 $2 $3\" = 'lab extra bare' ]; then\ncd {}\n{fault}\nfi\nexec {} \"$@\"\n",
         directory.path().display(),
         binary().unwrap().display()
     );
-    fs::write(place("old"), script).unwrap();
-    fs::set_permissions(place("old"), Permissions::from_mode(0o755)).unwrap();
+    write_script(&place("old"), &script).unwrap();
     let plan = OneServer {
         name: "planted",
         target: "bare",

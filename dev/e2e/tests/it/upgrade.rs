@@ -1,13 +1,13 @@
 //! SIGUSR2: a new process takes the listeners over, or the old one goes on.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use catamaran_e2e::{Front, binary};
-use catamaran_testkit::{Address, Deadline, Process, Signal, signal_process};
+use catamaran_testkit::{Address, Deadline, Process, Signal, signal_process, write_script};
 use rustix::process::{Pid, getpgid};
 
 use crate::reload::{application, ask_until, file, nth_line};
@@ -73,11 +73,10 @@ fn a_new_process_that_hangs_is_ended_with_its_children() {
     // The second ends before its child, which holds what it got.
     for (nth, last) in [(1, "wait"), (2, "exit 0")] {
         let script = format!(
-            "#!/bin/sh\nexec 3<&0\nsleep 1000 <&3 &\necho $! >> {}\n{last}\n",
+            "exec 3<&0\nsleep 1000 <&3 &\necho $! >> {}\n{last}\n",
             children.display()
         );
-        fs::write(at("script"), script).unwrap();
-        fs::set_permissions(at("script"), Permissions::from_mode(0o755)).unwrap();
+        write_script(&at("script"), &script).unwrap();
         fs::rename(at("script"), &program).unwrap();
         front.signal(Signal::User2).unwrap();
         let said = nth_line(

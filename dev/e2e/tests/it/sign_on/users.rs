@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use catamaran_e2e::{App, Front, curl};
-use catamaran_testkit::Deadline;
+use catamaran_testkit::{Deadline, replace_file};
 use tempfile::TempDir;
 
 use super::{Service, Stand, status};
@@ -291,11 +291,11 @@ fn a_changed_file_is_in_use_and_a_faulty_one_is_not() {
     let client = "--http1.1";
     let answers = |user: &str| status(&stand.by(client, "/app/x", &format!("{user}:secret")));
     assert_eq!([answers("ann"), answers("eve")], [200, 401]);
-    fs::write(stand.path().join("users"), users(&["bob", "eve"])).unwrap();
+    replace_file(&stand.path().join("users"), users(&["bob", "eve"])).unwrap();
     until("eve to be a user", || answers("eve") == 200);
     // Although the password was right a moment ago.
     assert_eq!(answers("ann"), 401);
-    fs::write(stand.path().join("users"), users(&["ann"]) + "eve:plain\n").unwrap();
+    replace_file(&stand.path().join("users"), users(&["ann"]) + "eve:plain\n").unwrap();
     let refused = || {
         stand
             .front()
@@ -305,7 +305,7 @@ fn a_changed_file_is_in_use_and_a_faulty_one_is_not() {
     until("the file to be refused", || refused().contains(&1.0));
     assert_eq!([answers("ann"), answers("eve")], [401, 200]);
     stand.front().wait_for_log("users, line 2: ").unwrap();
-    fs::write(stand.path().join("users"), users(&["ann"])).unwrap();
+    replace_file(&stand.path().join("users"), users(&["ann"])).unwrap();
     until("ann to be a user", || answers("ann") == 200);
     assert!(!refused().contains(&1.0));
 }

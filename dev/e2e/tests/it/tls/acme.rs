@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use catamaran_e2e::{Front, Pebble, PebbleSettings, binary, curl};
 use catamaran_testkit::tls::Authority;
-use catamaran_testkit::{Deadline, HttpClient, Process, Signal};
+use catamaran_testkit::{Deadline, HttpClient, Process, Signal, write_script};
 use serde_json::Value;
 
 use crate::reload::application;
@@ -571,13 +571,12 @@ fn dns_hook(pebble: &Pebble, folder: &Path) -> PathBuf {
     let path = folder.join("dns-hook");
     let (said, dns) = (folder.join("said"), pebble.dns_management());
     let lines = format!(
-        "#!/bin/sh\necho \"$*\" >> {}\n\
+        "echo \"$*\" >> {}\n\
          case $2 in present) verb=set-txt ;; *) verb=clear-txt ;; esac\n\
          /usr/bin/curl --silent --fail --data \"{{\\\"host\\\": \\\"$3.\\\", \\\"value\\\": \\\"$4\\\"}}\" http://{dns}/$verb\n",
         said.display(),
     );
-    fs::write(&path, lines).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    write_script(&path, &lines).unwrap();
     path
 }
 

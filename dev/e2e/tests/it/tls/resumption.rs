@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use catamaran_testkit::tls::Authority;
-use catamaran_testkit::{Deadline, Signal, signal_process};
+use catamaran_testkit::{Deadline, Signal, replace_file, signal_process};
 
 use super::{Site, site, site_before, site_with};
 use crate::reload::{application, nth_line};
@@ -98,7 +98,8 @@ fn a_session_is_resumed_by_another_front_with_the_same_keys() {
         );
     }
     // The keys are read again when they change, and only then.
-    fs::write(stranger.path("ticket.keys"), keys(["4", "5", "1"])).unwrap();
+    let file = Path::new(&stranger.path("ticket.keys")).to_owned();
+    replace_file(&file, keys(["4", "5", "1"])).unwrap();
     stranger
         .front
         .wait_for_log("certificates were replaced")
@@ -107,7 +108,7 @@ fn a_session_is_resumed_by_another_front_with_the_same_keys() {
         fs::copy(first.path(version), stranger.path(version)).unwrap();
         assert!(resumes(&stranger, version), "{version}");
     }
-    fs::write(stranger.path("ticket.keys"), "nonsense").unwrap();
+    replace_file(&file, "nonsense").unwrap();
     let said = stranger
         .front
         .wait_for_log("changed files cannot be used")
