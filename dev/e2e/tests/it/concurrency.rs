@@ -66,7 +66,8 @@ fn two_hundred_clients_never_get_each_others_answers() {
 fn more_clients_than_connections_wait_their_turn() {
     let tomcat = Tomcat::shared().unwrap();
     let table = tomcat.backend_table("app", Connector::Ajp);
-    let front = Front::to_app(&format!("{table}connections_max = 3\n")).unwrap();
+    let keys = "connections_max = 3\nqueue_timeout = \"1h\"\n";
+    let front = Front::to_app(&format!("{table}{keys}")).unwrap();
     thread::scope(|scope| {
         let clients: Vec<_> = (0..50)
             .map(|_| scope.spawn(|| front.get("/download.jsp?bytes=100000").unwrap()))

@@ -234,7 +234,8 @@ fn a_connection_closed_while_idle_costs_no_request() {
 fn requests_of_clients_that_left_the_queue_are_not_begun() {
     for protocol in ["ajp", "http"] {
         let peer = Peer::start(request(protocol).stall());
-        let front = front_to(&url(protocol, &peer), "connections_max = 1\n");
+        let keys = "connections_max = 1\nqueue_timeout = \"1h\"\n";
+        let front = front_to(&url(protocol, &peer), keys);
         let mut clients = Vec::new();
         for turn in 0..5 {
             let mut client = front.connect().unwrap();

@@ -12,8 +12,9 @@ use catamaran_testkit::{Deadline, HttpClient};
 fn tomcats_thread_keeps_its_permit_until_it_is_free() {
     let tomcat = Tomcat::shared().unwrap();
     for connector in [Connector::Ajp, Connector::Http] {
-        let table = tomcat.backend_table("app", connector) + "connections_max = 1\n";
-        let tables = format!("[admin]\naddress = \"127.0.0.1:0\"\n{table}");
+        let table = tomcat.backend_table("app", connector);
+        let keys = "connections_max = 1\nqueue_timeout = \"1h\"\n";
+        let tables = format!("[admin]\naddress = \"127.0.0.1:0\"\n{table}{keys}");
         let front = Front::to_app(&tables).unwrap();
         let gate = format!("/gate.jsp?name=leaving-{connector:?}");
         let mut left = front.connect().unwrap();

@@ -20,7 +20,7 @@ fn closing(body: &str) -> Script {
 /// A front whose upstream `app` has these backends, and `still` one without a name.
 fn config(urls: &[&str], still: &Peer) -> String {
     let backends = urls.iter().map(|url| {
-        format!("[[upstream.app.backend]]\nurl = \"{url}\"\nconnect_timeout = \"3s\"\n")
+        format!("[[upstream.app.backend]]\nurl = \"{url}\"\nconnect_timeout = \"1m\"\n")
     });
     let still = still.tcp_address();
     format!(
@@ -189,7 +189,7 @@ fn an_address_that_is_silent_does_not_keep_a_name_from_the_next_one() {
         let port = good.tcp_address().port();
         let url = format!("{scheme}://both.test:{port}");
         let table = config(&[&url], &still)
-            + "[upstream.app.probe]\nkind = \"connect\"\ninterval = \"100ms\"\n";
+            + "[upstream.app.probe]\nkind = \"connect\"\ninterval = \"100ms\"\ntimeout = \"1m\"\n";
         let front = Front::with_hosts(&table, hosts).unwrap();
         for _ in 0..2 {
             assert_eq!(front.get("/").unwrap().text(), "good", "{}", front.log());
