@@ -209,8 +209,9 @@ fn a_rollout_fails_no_request_and_keeps_sessions_until_their_pod_ends() {
         wait_for(&front, "c active");
         assert_eq!(served_by(&front, "1.a"), "c");
     });
-    let log = front.log();
-    assert!(log.contains("member: it drains, by kubernetes"), "{log}");
+    front
+        .wait_for_log("member: it drains, by kubernetes")
+        .unwrap();
 }
 
 #[test]
@@ -287,7 +288,6 @@ fn requests_wait_while_the_only_pod_is_replaced() {
         wait_for(&front, "a drain");
         cluster.set(&[]);
         wait_for(&front, "");
-        drop(a);
         let held = || {
             let waiting = front.metric("catamaran_upstream_held_requests").ok()?;
             (waiting == [2.0]).then_some(())
@@ -295,6 +295,8 @@ fn requests_wait_while_the_only_pod_is_replaced() {
         Deadline::default()
             .poll("requests that wait", held)
             .unwrap();
+        // Now it serves none any more.
+        drop(a);
         cluster.set(&[b.ready().unready()]);
         wait_for(&front, "b stopped");
         cluster.set(&[b.ready()]);

@@ -256,11 +256,9 @@ fn requests_in_flight_give_their_places_back() {
 
 /// Asks until an answer is as wanted.
 fn until<T>(mut ask: impl FnMut() -> T, is_wanted: impl Fn(&T) -> bool) -> T {
-    let answers = std::iter::repeat_with(&mut ask).take(10_000);
-    answers
-        .into_iter()
-        .find(is_wanted)
-        .expect("it comes to that")
+    Deadline::default()
+        .poll("such an answer", || Some(ask()).filter(&is_wanted))
+        .unwrap()
 }
 
 #[test]

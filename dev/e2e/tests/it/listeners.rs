@@ -347,7 +347,8 @@ fn a_removed_listener_has_no_routes() {
     nth_line(front.process(), "listening on", 1);
     let said = reload(&mut front, "reloaded; listeners: 1 kept", 1);
     assert!(said.contains("open.sock"), "{said}");
-    open.send(b"\r\n").unwrap();
+    // It may be closed already.
+    open.send(b"\r\n").ok();
     match open.receive() {
         Ok(answer) => assert_eq!(answer.status, 421, "{answer:?}"),
         // It had not been read when the drain closed what is idle.
