@@ -17,6 +17,7 @@ use catamaran_testkit::Deadline;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::time::Instant;
 
+use crate::kubernetes::OnDrop;
 use crate::through::value;
 
 fn front(root: &Path, keys: &str) -> Front {
@@ -184,6 +185,7 @@ fn a_release_under_load_is_new_within_a_second() {
             });
         }
         scope.spawn(|| ask_tomcat(&front, &is_over, &of_tomcat));
+        let _end = OnDrop(&is_over);
         for release in 1..=RELEASES {
             let next = app.join("next");
             symlink(format!("release-{release}"), &next).unwrap();
@@ -205,7 +207,6 @@ fn a_release_under_load_is_new_within_a_second() {
                 (served.load(Ordering::SeqCst) > before + 20).then_some(())
             })
             .unwrap();
-        is_over.store(true, Ordering::SeqCst);
     });
     let (served, of_tomcat) = (served.into_inner(), of_tomcat.into_inner());
     println!("{RELEASES} releases: {served} pages of files, {of_tomcat} of Tomcat");

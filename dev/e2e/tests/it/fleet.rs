@@ -7,6 +7,7 @@ use catamaran_e2e::{Front, catamaran};
 use catamaran_testkit::{Deadline, Process, replace_file};
 use serde_json::Value;
 
+use crate::kubernetes::OnDrop;
 use crate::reload::application;
 
 fn member(name: &str, url: &str) -> String {
@@ -134,6 +135,7 @@ fn no_request_is_lost_while_there_is_no_member_yet_or_the_only_one_is_replaced()
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asking = [(); 8].map(|()| scope.spawn(|| failures(&front, &is_over)));
+        let end = OnDrop(&is_over);
         wait_for_held(&front, 8.0);
         replace_file(&list, member("old", &old_url)).unwrap();
         wait_for_held(&front, 0.0);
@@ -142,7 +144,7 @@ fn no_request_is_lost_while_there_is_no_member_yet_or_the_only_one_is_replaced()
         wait_for_held(&front, 8.0);
         replace_file(&list, member("new", &new_url)).unwrap();
         wait_for_held(&front, 0.0);
-        is_over.store(true, Ordering::Relaxed);
+        drop(end);
         for asked in asking {
             assert_eq!(asked.join().unwrap(), [0_u16; 0], "no request may fail");
         }

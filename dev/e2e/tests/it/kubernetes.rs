@@ -138,7 +138,7 @@ fn wait_for(front: &Front, expected: &str) {
 }
 
 /// Ends users, also if a test fails.
-struct OnDrop<'a>(&'a AtomicBool);
+pub(crate) struct OnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for OnDrop<'_> {
     fn drop(&mut self) {

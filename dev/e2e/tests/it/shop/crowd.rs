@@ -123,9 +123,11 @@ impl Crowd {
     pub(super) fn pause(&self) {
         let mut state = self.shared.lock();
         state.paused = true;
+        let deadline = Deadline::default();
         while state.resting < THREADS {
-            let waited = self.shared.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            let left = deadline.remaining().expect("requests end");
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
