@@ -86,7 +86,7 @@ fn a_generator_that_is_stopped_does_not_blame_the_server() {
     let script = Script::new().expect_until(b"\r\n\r\n").send(answer);
     let peer = Peer::start(script.repeat(100_000));
     let url = format!("http://{}/", peer.tcp_address());
-    let words = "bench --json -k -c 2 --rate 200 --duration 3s --fail-if p99>20ms";
+    let words = "bench --json -k -c 2 --rate 200 --duration 6s --fail-if p99>20ms";
     let words: Vec<&str> = words.split_whitespace().chain([url.as_str()]).collect();
     let mut process = catamaran(&words).unwrap();
     peer.wait_connections(2);

@@ -256,7 +256,7 @@ fn file(cluster: &Cluster, directory: &Path) -> String {
         .replace("10.1.0.12:8009", &cluster.node("green").ajp().to_string())
         .replace(
             "[upstream.tomcat.sticky]\n",
-            "[upstream.tomcat.sticky]\nsession_timeout = \"2s\"\n",
+            "[upstream.tomcat.sticky]\nsession_timeout = \"8s\"\n",
         );
     let probe = probe.replace("/app/health", "/plain/health");
     format!(

@@ -71,7 +71,10 @@ fn server(source: Source, directory: TempDir, address: SocketAddr) -> Process {
     };
     match source {
         Source::Nginx => command.args(["-e", "stderr", "-c"]).arg(file),
-        Source::ModJk | Source::ModProxy => command.arg("-DFOREGROUND").arg("-f").arg(file),
+        // The connection of the comparison stays open, however long a request to the front takes.
+        Source::ModJk | Source::ModProxy => command
+            .args(["-DFOREGROUND", "-c", "KeepAliveTimeout 600", "-f"])
+            .arg(file),
     };
     started(&mut command, directory, address)
 }

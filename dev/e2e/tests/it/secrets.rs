@@ -82,7 +82,7 @@ fn a_secret_is_changed_without_a_failed_request() {
         run(&front, "drain app/a --wait --timeout 30s");
         let restarted = tomcat.restart_with_secret("a", "the next secret").unwrap();
         // The operator forgot the file: nothing is activated, and no client finds out.
-        let (code, said) = type_command(&front, "activate app/a --wait --timeout 3s");
+        let (code, said) = type_command(&front, "activate app/a --wait --timeout 6s");
         assert_eq!(code, Some(1), "{said}");
         let expected = "app/a is not fit to serve: GET /page.html failed: status 403 (is `secret` right?); \
                         nothing was changed, it is stopped";

@@ -366,7 +366,7 @@ fn file(cluster: &Cluster, directory: &Path, blue: &str) -> String {
         .replace("10.1.0.12:8009", &url("green"))
         .replace(
             "[upstream.tomcat.sticky]\n",
-            "[upstream.tomcat.sticky]\nsession_timeout = \"5s\"\n",
+            "[upstream.tomcat.sticky]\nsession_timeout = \"15s\"\n",
         );
     format!(
         "[server]\nworkers = 2\n[log]\naccess = \"off\"\n\

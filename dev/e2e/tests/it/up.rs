@@ -9,7 +9,7 @@ use catamaran_testkit::{Deadline, Process, Signal, signal_process};
 
 #[test]
 fn a_cell_is_printed_and_ends_in_time() {
-    let mut process = up(&["--load", "--for", "3s"]);
+    let mut process = up(&["--load", "--for", "6s"]);
     let namespace = namespace(&process);
     let status = process.wait(Deadline::default()).unwrap();
     let said = process.stdout();

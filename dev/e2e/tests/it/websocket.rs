@@ -228,7 +228,7 @@ fn without_another_url_ajp_has_none() {
 fn a_stop_closes_tunnels_in_order_at_its_end() {
     let backend = tomcat().backend_table("app", Connector::Http);
     let mut front = Front::with_config(&format!(
-        "[server]\ndrain_timeout = \"2s\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+        "[server]\ndrain_timeout = \"6s\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
          [[route]]\nupstream = \"app\"\nupgrade = [\"websocket\"]\n{backend}[log]\nformat = \"json\"\n"
     ))
     .unwrap();

@@ -214,7 +214,7 @@ fn a_drain_of_a_busy_tomcat_says_its_deadline_and_only_what_changes() {
         "app/blue",
         "--wait",
         "--deadline",
-        "2s",
+        "5s",
         "--admin",
         &admin,
     ];

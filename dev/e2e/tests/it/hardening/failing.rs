@@ -210,7 +210,7 @@ fn impatient(backend: &Backend, keys: &str) -> Front {
 fn row_035_ping_before_reuse() {
     const PING: &[u8] = b"\x12\x34\0\x01\x0a";
     let backend = Backend::start(Protocol::Ajp).unwrap();
-    let front = front(&backend, "ping_after_idle = \"0s\"\n");
+    let front = front(&backend, PINGS);
     honest(&front);
     let id = honest(&front);
     assert_eq!(backend.connections_of(&id), [0]);
@@ -244,7 +244,7 @@ fn row_c34_ping_answered_wrongly() {
 #[test]
 fn row_c34_cping_is_answered_with_bytes_behind_cpong() {
     let backend = Backend::start(Protocol::Ajp).unwrap();
-    let front = front(&backend, "ping_after_idle = \"0s\"\n");
+    let front = front(&backend, PINGS);
     honest(&front);
     backend.answer_pings(b"AB\0\x03\x09\0\xff");
     let id = honest(&front);
@@ -345,6 +345,9 @@ fn response(protocol: Protocol, status: u16) -> Vec<u8> {
         (Protocol::Ajp, _) => [head(status, &[]), chunk("hi"), end(1)].concat(),
     }
 }
+
+/// A connection is pinged before each further request, and however long that takes, it stays.
+const PINGS: &str = "ping_after_idle = \"0s\"\nping_timeout = \"1h\"\n";
 
 /// Methods, and whether a request may be sent again.
 const METHODS: [(&str, bool); 5] = [
