@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::thread;
 
 use catamaran_e2e::{App, Browser, Front, catamaran};
 use catamaran_testkit::{Deadline, HttpClient, Process, address};
@@ -558,6 +559,11 @@ fn read_configuration(browser: &mut Browser) {
 fn forty_backends_are_seen_at_once() {
     let listener = |_| TcpListener::bind("127.0.0.1:0").unwrap();
     let backends: Vec<TcpListener> = (0..8).map(listener).collect();
+    for backend in &backends {
+        // Whoever accepts no probes is out as soon as its backlog is full.
+        let accepting = backend.try_clone().unwrap();
+        thread::spawn(move || accepting.incoming().for_each(drop));
+    }
     let file = forty(&backends);
     let front = Front::with_config(&file).unwrap();
     let line = front.wait_for_log("admin on http://").unwrap();

@@ -129,6 +129,7 @@ fn a_browser_lets_pages_of_allowed_origins_read_and_no_others() {
     let line = sites.api.wait_for_log("reason=client:cors-origin").unwrap();
     assert!(line.contains("\"OPTIONS /method.jsp?evil "), "{line}");
     // What needed a preflight was never sent.
+    sites.api.wait_for_log("\"PUT /method.jsp?own ").unwrap();
     let log = sites.api.log();
     let count = |what: &str| log.matches(what).count();
     assert_eq!(

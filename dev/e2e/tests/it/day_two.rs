@@ -346,6 +346,7 @@ fn a_flood_of_failures_is_not_a_flood_of_lines() {
     for _ in 0..400 {
         assert_eq!(front.get("/").unwrap().status, 503);
     }
+    front.wait_for_log("backend:").unwrap();
     let lines = front
         .log()
         .lines()

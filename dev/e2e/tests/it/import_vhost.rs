@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use catamaran_e2e::{Browser, Connector, Front, Tomcat, binary};
-use catamaran_testkit::{HttpClient, Process, address};
+use catamaran_testkit::{Deadline, HttpClient, Process, address};
 
 use crate::import::{import, text};
 use crate::import_beside::started;
@@ -69,9 +69,15 @@ fn a_virtual_host_is_taken_over_by_three_commands() {
     for (target, expected) in REQUESTS {
         assert_eq!(status(before, target, ""), *expected, "{target}");
     }
+    // Lines come after responses.
+    let is_logged = || {
+        let log = fs::read_to_string(place.join("access.log")).ok()?;
+        (log.matches("\"GET /").count() >= REQUESTS.len()).then_some(())
+    };
+    Deadline::default()
+        .poll("a line of each request", is_logged)
+        .unwrap();
     drop(old);
-    let log = fs::read_to_string(place.join("access.log")).unwrap();
-    assert!(log.lines().count() >= REQUESTS.len(), "{log}");
 
     // The first command.
     let keep = format!("http://{after}");

@@ -121,7 +121,8 @@ fn a_server_that_crashes_is_a_result() {
         let of_old = survivors.iter().find(|it| it["is_above"] == false).unwrap();
         assert!(of_old["void"].as_u64() >= Some(16), "{of_old}");
         assert!(of_old["gates"]["not-ready"].as_u64() >= Some(8), "{of_old}");
-        assert!(of_old["gates"]["died"].as_u64() >= Some(8), "{of_old}");
+        // Those that a busy machine had not started when they were killed were never ready.
+        assert!(of_old["gates"]["died"].as_u64() >= Some(4), "{of_old}");
     }
     let words = "ended with exit status 3 before it served: out of luck";
     assert!(ended.said.contains(words), "{}", ended.said);

