@@ -307,9 +307,9 @@ mod tests {
     #[test]
     fn bytes_arrive_as_they_were_sent_and_not_before_their_time() {
         let round_trip = Duration::from_millis(20);
+        let begin = now();
         through(round_trip, |mut stream| {
             let mut answer = [0; 5];
-            let begin = now();
             stream.write_all(b"first").unwrap();
             stream.read_exact(&mut answer).unwrap();
             assert_eq!(&answer, b"first");

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
 use catamaran_lab::facts::{LevelChange, MachineFacts};
@@ -12,13 +13,13 @@ use catamaran_lab::gate::{Effect, check_pair, check_run};
 use catamaran_lab::run::Run;
 use catamaran_testkit::Deadline;
 
-use crate::scene::{OF_THE_MACHINE, Scene, alone, only, space};
+use crate::scene::{MANY, OF_THE_MACHINE, Scene, alone, fires, only, space, until};
 
 #[test]
 fn nothing_fires_on_a_quiet_pair() {
-    let (one, other) = (Scene::QUIET.run(), Scene::QUIET.run());
+    let (one, other) = (Scene::quiet(), Scene::quiet());
     for run in [&one, &other] {
-        assert!(run.facts.completed > 100, "{run:?}");
+        assert!(run.facts.completed > MANY, "{run:?}");
         let of_machine = |gate: &str| OF_THE_MACHINE.contains(&gate);
         let fired: Vec<&str> = run.gates.iter().map(|fired| &fired.gate[..]).collect();
         assert!(fired.iter().all(|gate| of_machine(gate)), "{fired:?}");
@@ -36,7 +37,7 @@ fn a_redirect_instead_of_the_page() {
         ..Scene::QUIET
     };
     void(
-        &scene.run(),
+        scene,
         "status",
         &[],
         "answers were 302 and not 200: a redirect",
@@ -50,7 +51,7 @@ fn a_page_of_another_length() {
         ..Scene::QUIET
     };
     let words = "Bodies had 351.0 bytes on average, 347 were expected.";
-    void(&scene.run(), "body", &[], words);
+    void(scene, "body", &[], words);
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn connections_that_a_server_does_not_keep() {
         ..Scene::QUIET
     };
     let words = "Keep-alive was asked for, and 0 of";
-    void(&scene.run(), "keep-alive", &[], words);
+    void(scene, "keep-alive", &[], words);
 }
 
 #[test]
@@ -75,9 +76,8 @@ fn requests_without_an_answer() {
         expect: "status = 200",
         ..Scene::QUIET
     };
-    let run = scene.run();
     void(
-        &run,
+        scene,
         "failed",
         &["littles-law"],
         "requests had no good answer.",
@@ -105,7 +105,7 @@ fn a_server_that_answers_in_the_place_of_another() {
             has_bpf,
             ..Scene::QUIET
         };
-        void(&scene.run(), "path", companions, words);
+        void(scene, "path", companions, words);
     }
 }
 
@@ -117,7 +117,7 @@ fn a_server_that_a_load_passes_by() {
         ..Scene::QUIET
     };
     let words = "The server front was asked 0.00 times for each answer";
-    void(&scene.run(), "path", &[], words);
+    void(scene, "path", &[], words);
 }
 
 #[test]
@@ -128,12 +128,12 @@ fn servers_that_share_requests() {
         ..Scene::QUIET
     };
     let words = " times for each answer, at least 1 expected: another server";
-    void(&scene.run(), "path", &[], words);
+    void(scene, "path", &[], words);
     let scene = Scene {
         expect: "status = 200\nbody_bytes = 347\nkept = 'on'\nasked = { app = '0.49', other = '0.49' }",
         ..scene
     };
-    let run = scene.run();
+    let run = scene.run_until(Run::is_valid);
     assert!(run.is_valid(), "{:?}", run.gates);
     let asked = &run.facts.asked;
     let counted: f64 = asked.values().filter_map(|asked| asked.counted).sum();
@@ -151,7 +151,7 @@ fn bodies_that_differ() {
         ..Scene::QUIET
     };
     void(
-        &scene.run(),
+        scene,
         "body",
         &[],
         " bodies had other bytes than the first one: not one page",
@@ -161,13 +161,13 @@ fn bodies_that_differ() {
                  asked = { app = '0.49', other = '0.49' }",
         ..scene
     };
-    let run = scene.run();
+    let run = scene.run_until(Run::is_valid);
     assert!(run.is_valid(), "{:?}", run.gates);
 }
 
 #[test]
 fn figures_of_a_tool_that_do_not_fit_each_other() {
-    let mut facts = Scene::QUIET.run().facts;
+    let mut facts = Scene::quiet().facts;
     // As a tool's text that does not judge itself, with a rate that was made up.
     facts.judges_itself = false;
     facts.rate = facts.rate.map(|rate| rate * 1.5);
@@ -184,7 +184,11 @@ fn a_load_that_shares_its_core() {
         url: "{{ server.bare.http }}/",
         ..Scene::QUIET
     };
-    let fired = only(&scene.run().gates, "generator", &[]);
+    let fired = only(
+        &scene.run_until(|run| fires(run, "generator", &[])).gates,
+        "generator",
+        &[],
+    );
     let words = "The load generator waited ";
     assert!(fired.words.starts_with(words), "{}", fired.words);
     assert_eq!(fired.effect, Effect::Time);
@@ -198,8 +202,10 @@ fn a_load_that_goes_first_waits_for_nobody() {
         load: "preempts = true",
         ..Scene::QUIET
     };
-    let run = scene.run();
-    assert!(run.facts.completed > 100, "{run:?}");
+    let has_answers = |run: &Run| run.facts.completed > MANY;
+    let waits = |run: &Run| run.gates.iter().any(|fired| fired.gate == "generator");
+    let run = scene.run_until(|run| has_answers(run) && !waits(run));
+    assert!(has_answers(&run), "{run:?}");
     let waits = run.gates.iter().find(|fired| fired.gate == "generator");
     assert!(waits.is_none(), "{waits:?}");
 }
@@ -216,7 +222,7 @@ fn a_server_that_waits_for_others() {
         url: "{{ server.front.http }}/",
         ..Scene::QUIET
     };
-    let mut facts = scene.run().facts;
+    let mut facts = scene.run_until(|run| run.facts.completed > MANY).facts;
     let machine = facts.machine.as_mut().unwrap();
     for core in [&mut machine.load_core, &mut machine.server_core] {
         assert!(core.is_some_and(|busy| busy > 0.0), "{core:?}");
@@ -236,7 +242,7 @@ fn a_load_behind_its_schedule() {
     };
     // What was never sent has no answer either.
     let words = "The load generator says: ";
-    void(&scene.run(), "late", &["failed"], words);
+    void(scene, "late", &["failed"], words);
 }
 
 #[test]
@@ -248,7 +254,11 @@ fn a_virtual_machine_that_has_just_started() {
         times: ["500ms", "1s"],
         ..Scene::QUIET
     };
-    let fired = only(&scene.run().gates, "unsteady", &[]);
+    let fired = only(
+        &scene.run_until(|run| fires(run, "unsteady", &[])).gates,
+        "unsteady",
+        &[],
+    );
     assert!(fired.words.ends_with("it was not warm."), "{}", fired.words);
     assert_eq!(fired.effect, Effect::Machine);
 }
@@ -287,7 +297,7 @@ fn somebody_else_on_the_machine() {
 /// Whether a change is found depends on what else goes on: it is planted. What finds it is tried beside it.
 #[test]
 fn something_that_begins_within_a_run() {
-    let mut facts = Scene::QUIET.run().facts;
+    let mut facts = Scene::quiet().facts;
     let machine = facts.machine.as_mut().unwrap();
     machine.changed = Some(LevelChange {
         what: "rate".to_owned(),
@@ -307,7 +317,7 @@ fn calls_and_bytes_of_a_span_of_their_own() {
         measure: "syscalls = ['app']\nbytes = ['app.http']",
         ..Scene::QUIET
     };
-    let run = scene.run();
+    let run = scene.run_until(|run| run.facts.completed > MANY);
     let machine = run.facts.machine.unwrap();
     assert!(machine.uncounted.is_empty(), "{machine:?}");
     // A read and a write; a page and its head, the request, and segments' headers.
@@ -331,7 +341,7 @@ fn ports_that_wait() {
     };
     let companions = ["failed", "littles-law"];
     let words = " of the local ports wait in TIME_WAIT";
-    void(&scene.run(), "ports", &companions, words);
+    void(scene, "ports", &companions, words);
 }
 
 #[test]
@@ -344,7 +354,7 @@ fn connections_that_wait_are_counted_once() {
             expect: "status = 200\nkept = 'off'",
             ..Scene::QUIET
         };
-        let run = scene.run();
+        let run = scene.run_until(|run| run.facts.completed > MANY);
         let each = run.measures["time_wait"];
         assert!((0.95..1.1).contains(&each), "{each} {top}");
     }
@@ -362,7 +372,7 @@ fn a_queue_that_is_too_short() {
     };
     let companions = ["failed", "littles-law"];
     let words = " handshakes were dropped because a listening queue was full";
-    void(&scene.run(), "backlog", &companions, words);
+    void(scene, "backlog", &companions, words);
 }
 
 #[test]
@@ -372,8 +382,7 @@ fn a_delay_that_did_not_take_place() {
         expect: "status = 200\ndelay = '100ms'",
         ..Scene::QUIET
     };
-    let run = scene.run();
-    void(&run, "ceiling", &[], "the delay did not take place.");
+    let run = void(scene, "ceiling", &[], "the delay did not take place.");
     // Some 400 requests: too few for a 99th percentile, and little beside what measuring takes.
     only(&run.gates, "few-samples", &["ceiling"]);
     let fired = only(&run.gates, "own-cost", &["ceiling"]);
@@ -393,7 +402,11 @@ fn a_maximum_of_a_server() {
         times: ["2s", "500ms"],
         ..Scene::QUIET
     };
-    let fired = only(&scene.run().gates, "capped", &[]);
+    let fired = only(
+        &scene.run_until(|run| fires(run, "capped", &[])).gates,
+        "capped",
+        &[],
+    );
     assert!(fired.words.contains("MaxRequestWorkers"), "{fired:?}");
     assert_eq!(fired.effect, Effect::Note);
 }
@@ -406,7 +419,7 @@ fn a_quota_that_stops_the_experiment() {
     drop(quota);
     let companions = ["failed", "littles-law"];
     let words = "A CPU quota stopped the experiment in ";
-    void(&run, "throttled", &companions, words);
+    is_void(&run, "throttled", &companions, words);
 }
 
 /// Of a server of known capacity: 1 ms of CPU time for a request.
@@ -419,7 +432,7 @@ fn a_declared_quota_is_no_accident() {
         times: ["200ms", "1s"],
         ..Scene::QUIET
     };
-    let run = scene.run();
+    let run = scene.run_until(Run::is_valid);
     let fired: Vec<&str> = run.gates.iter().map(|fired| &fired.gate[..]).collect();
     assert!(!fired.contains(&"throttled"), "{:?}", run.gates);
     assert!(run.is_valid(), "{:?}", run.gates);
@@ -443,9 +456,11 @@ fn a_worker_that_dies() {
         times: ["500ms", "1s"],
         ..Scene::QUIET
     };
-    let run = while_a_worker_has(scene, "kill -KILL $0");
     let companions = ["failed", "littles-law", "keep-alive"];
-    void(&run, "died", &companions, "exited on signal 9");
+    let run = while_a_worker_has(scene, "kill -KILL $0", |run| {
+        fires(run, "died", &companions)
+    });
+    is_void(&run, "died", &companions, "exited on signal 9");
 }
 
 #[test]
@@ -456,7 +471,8 @@ fn a_request_that_took_much_longer_than_most() {
         times: ["200ms", "2s"],
         ..Scene::QUIET
     };
-    let run = while_a_worker_has(scene, "kill -STOP $0; sleep 0.4; kill -CONT $0");
+    let stop = "kill -STOP $0; sleep 0.4; kill -CONT $0";
+    let run = while_a_worker_has(scene, stop, |run| fires(run, "maximum", &[]));
     let fired = only(&run.gates, "maximum", &[]);
     assert!(fired.words.starts_with("The longest request took "));
 }
@@ -468,7 +484,8 @@ fn what_the_kernel_may_not_count() {
         has_bpf: false,
         ..Scene::QUIET
     };
-    let run = scene.run();
+    let run = scene
+        .run_until(|run| run.facts.completed > MANY && fires(run, "strace", &["uncounted-bytes"]));
     for (gate, other) in [("strace", "uncounted-bytes"), ("uncounted-bytes", "strace")] {
         assert_eq!(only(&run.gates, gate, &[other]).effect, Effect::Note);
     }
@@ -486,7 +503,8 @@ fn answers_with_other_heads() {
         url: "{{ server.bare.http }}/",
         ..Scene::QUIET
     };
-    let fired = check_pair(&Scene::QUIET.run().facts, &bare.run().facts);
+    let bare = bare.run_until(|run| run.facts.completed > MANY);
+    let fired = check_pair(&Scene::quiet().facts, &bare.facts);
     let fired = only(&fired, "unequal-answers", &[]);
     assert!(
         fired
@@ -502,15 +520,24 @@ fn connections_that_one_of_two_uses_again() {
         url: "{{ server.front.http }}/",
         ..Scene::QUIET
     };
-    let (on, off) = (reuse(REUSES).run(), reuse(REUSES_NOT).run());
+    let [on, off] = [REUSES, REUSES_NOT]
+        .map(|servers| reuse(servers).run_until(|run| run.facts.completed > MANY));
     let fired = only(&check_pair(&on.facts, &off.facts), "confounded", &[]);
     assert!(fired.words.starts_with("Confounded with reuse: "));
     assert_eq!(fired.effect, Effect::Note);
 }
 
+/// Makes the run. Fails unless `gate` makes it void by `words`, with no other gate but `companions` and the machine's.
+#[track_caller]
+fn void(scene: Scene, gate: &str, companions: &[&str], words: &str) -> Run {
+    let run = scene.run_until(|run| fires(run, gate, companions));
+    is_void(&run, gate, companions, words);
+    run
+}
+
 /// Fails unless `gate` made the run void by `words`, with no other gate but `companions` and the machine's.
 #[track_caller]
-fn void(run: &Run, gate: &str, companions: &[&str], words: &str) {
+fn is_void(run: &Run, gate: &str, companions: &[&str], words: &str) {
     let fired = only(&run.gates, gate, companions);
     assert!(fired.words.contains(words), "{}", fired.words);
     assert_eq!(fired.effect, Effect::Void);
@@ -594,20 +621,29 @@ impl Drop for Quota {
     }
 }
 
-/// Makes the run, and meanwhile does `this`, words of the shell, to the worker of nginx when it serves.
-fn while_a_worker_has(scene: Scene, this: &str) -> Run {
+/// Makes the run until it is as `is_so` says, and meanwhile does `this`, words of the shell, to the worker of nginx when
+/// it serves.
+fn while_a_worker_has(scene: Scene, this: &str, is_so: impl Fn(&Run) -> bool) -> Run {
     let _alone = alone();
-    let act = || {
-        let found = Deadline::default().poll("a busy worker of nginx", worker);
-        let ended = Command::new("sh")
+    let act = |over: &AtomicBool| {
+        let found = Deadline::default().poll("a busy worker of nginx", || {
+            worker().or_else(|| over.load(Ordering::Relaxed).then(String::new))
+        });
+        // The run may be over: then nothing comes of it.
+        let _ = Command::new("sh")
             .args(["-c", this, &found.unwrap()])
             .status();
-        assert!(ended.unwrap().success());
     };
-    thread::scope(|scope| {
-        scope.spawn(act);
-        scene.run_beside()
-    })
+    let run = || {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| act(&over));
+            let run = scene.run_beside();
+            over.store(true, Ordering::Relaxed);
+            run
+        })
+    };
+    until(run, is_so)
 }
 
 /// A process whose title says that it is a worker of nginx, whose cgroup that it is ours, and which has had some
