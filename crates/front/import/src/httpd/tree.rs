@@ -115,12 +115,12 @@ impl Expansion<'_> {
                 let words = self.below_root(&name, words);
                 let inner = node.inner.map(|inner| self.nodes(inner, text, true));
                 let inner = inner.transpose()?;
-                found.push(Directive {
+                found.extend(beside_demands(Directive {
                     id,
                     name,
                     words,
                     inner,
-                });
+                }));
             }
         }
         Ok(())
@@ -278,6 +278,21 @@ impl Expansion<'_> {
     }
 }
 
+/// A directive, and behind it those inside of it that do not belong to it: of what stands in a `<RequireAll>` and the like,
+/// httpd reads all but `Require` and such sections as if it stood beside them.
+fn beside_demands(mut directive: Directive) -> Vec<Directive> {
+    let mut beside = Vec::new();
+    if DEMANDS.contains(&directive.name.as_str())
+        && let Some(inner) = directive.inner.take()
+    {
+        let belongs = |it: &Directive| it.inner.is_some() || it.name == "require";
+        let (own, others): (Vec<Directive>, Vec<Directive>) = inner.into_iter().partition(belongs);
+        directive.inner = Some(own);
+        beside = others;
+    }
+    [directive].into_iter().chain(beside).collect()
+}
+
 /// The variables of the file `envvars` next to a configuration, or in the directory above it, as on a Debian.
 pub(crate) fn environment(files: &dyn Files, beside: &Path) -> HashMap<String, String> {
     let mut directories = beside.ancestors().skip(1).take(2);
@@ -325,6 +340,9 @@ const HARMLESS: &[&str] = &[
 
 /// Directives whose files are relative to the server's root.
 const BELOW_ROOT: [&str; 2] = ["authuserfile", "authgroupfile"];
+
+/// Sections of which all or some demands must be met.
+const DEMANDS: [&str; 3] = ["requireall", "requireany", "requirenone"];
 
 const DEPTH_MAX: usize = 20;
 const VARIABLES_MAX: usize = 100;

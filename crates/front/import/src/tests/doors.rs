@@ -428,7 +428,7 @@ fn capital_letters_in_tests_of_hosts_in_lower_case_close() {
     ] {
         let pass = "location / { proxy_pass http://t:80; }";
         let guarded = format!("if ({test}) {{ return 403; }}\n{pass}");
-        let (routes, _) = super::nginx::of_server(&guarded, &[]);
+        let (routes, _) = nginx::of_server(&guarded, &[]);
         let opens = routes.concat().contains("upstream");
         assert_eq!(opens, is_open, "{test} {routes:?}");
     }
@@ -459,6 +459,28 @@ fn a_route_that_check_refuses_is_closed() {
     assert_eq!(routes(&import), ["path = \"/\"; status = 403"]);
     let risks = said(&import, Weight::Risk);
     assert!(risks[0].ends_with("; its route is closed"), "{risks:?}");
+}
+
+/// httpd reads them as if they stood beside the section.
+#[test]
+fn what_is_no_demand_in_a_section_of_demands_stands_beside_it() {
+    let of = |inner: &str| routes_beside(&format!("<Location /a>\n{inner}\n</Location>"));
+    let denied = "Require all denied";
+    for (inside, beside) in [
+        (
+            format!("Satisfy any\n<RequireAll>\nSatisfy all\n{denied}\n</RequireAll>"),
+            format!("Satisfy all\n<RequireAll>\n{denied}\n</RequireAll>"),
+        ),
+        (
+            "<RequireAny>\n<RequireAll>\nDeny from all\n</RequireAll>\nRequire all granted\n</RequireAny>"
+                .to_owned(),
+            "Require all granted\nDeny from all".to_owned(),
+        ),
+    ] {
+        let routes = of(&inside);
+        assert_eq!(routes, of(&beside), "{inside}");
+        assert_eq!(routes[0], "path = \"/a\"; status = 403", "{inside}");
+    }
 }
 
 /// Closing a route for the requests of another one does not make `check` accept it.
