@@ -344,15 +344,17 @@ fn the_account_that_is_stored_first_is_everybodys() {
         good
     });
     authority.attempt(folder.path(), None);
-    let account_file = authority_folder(folder.path()).join("account.json");
-    let mut account: Value = serde_json::from_slice(&fs::read(&account_file).unwrap()).unwrap();
+    let mut config = test_config(folder.path());
+    config.directory = format!("{}/directory", authority.url);
+    let store = Store::new(&config, &Arc::default());
+    let own = store.account().unwrap().expect("one was made");
+    let mut account: Value = serde_json::from_str(&own).unwrap();
     account["id"] = format!("{}/account/other", authority.url).into();
     fs::write(&of_another, account.to_string()).unwrap();
-    fs::remove_file(&account_file).unwrap();
+    store.forget_account();
     let (_, fault) = authority.attempt(folder.path(), None);
     assert_eq!(fault.step, "install", "it went on: {fault:?}");
-    let stored = fs::read_to_string(&account_file).unwrap();
-    assert_eq!(stored, account.to_string());
+    assert_eq!(store.account().unwrap(), Some(account.to_string()));
     assert_eq!(authority.payloads("/account").len(), 2);
     let deactivated = [json!({"status": "deactivated"})];
     assert_eq!(authority.payloads("/account/1"), deactivated);
