@@ -1,5 +1,6 @@
 //! Measures clients that keep their connections and send by a schedule: our own bench in its open loop, whose clock
-//! is finer than the timers of the other clients here. Latency counts from the time at which a request was due.
+//! is finer than the timers of the other clients here. Latency counts from the time at which a request was due, unless
+//! it is called raw.
 
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::tier::wait;
 pub(crate) struct Round {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    /// The 99th percentile of the latency from when a request was sent: how late the clients sent is no part of it.
+    pub(crate) raw_p99: f64,
     /// The 99th percentile of how late the clients themselves sent.
     pub(crate) late: f64,
     pub(crate) failed: u64,
@@ -55,6 +58,7 @@ pub(crate) fn round_with(
     Ok(Round {
         p50: millis("/latency/corrected/p50_us")?,
         p99: millis("/latency/corrected/p99_us")?,
+        raw_p99: millis("/latency/total/p99_us")?,
         late: millis("/latency/lateness/p99_us")?,
         failed: number("/requests/started")? as u64 - number("/requests/ok")? as u64,
     })
