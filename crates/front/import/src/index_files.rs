@@ -15,8 +15,22 @@ use crate::plan::{Action, Fields, Plan, Rule};
 use crate::routes::{Earlier, gives_way, outcome};
 use crate::toml_text::quoted_list;
 
+/// Which of the files that stand for a directory the source sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexChoice {
+    /// The first that is there, or the answer of the rule that decides about it (nginx).
+    FirstThere,
+    /// The first that the rules about it let the client have (httpd).
+    FirstServed,
+}
+
 /// Removes `index` and `fallback` files from rules where another rule decides about the file.
-pub(crate) fn withdraw(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) {
+pub(crate) fn withdraw(
+    plan: &mut Plan,
+    choice: IndexChoice,
+    files: &dyn Files,
+    ledger: &mut Ledger,
+) {
     for host in &mut plan.hosts {
         let mut order = Earlier::default();
         for (at, rule) in host.rules.iter().enumerate() {
@@ -29,7 +43,7 @@ pub(crate) fn withdraw(plan: &mut Plan, files: &dyn Files, ledger: &mut Ledger) 
             }
         }
         for (at, unusable) in changes {
-            unusable.remove_from(&mut host.rules[at], files, ledger);
+            unusable.remove_from(&mut host.rules[at], choice, files, ledger);
         }
     }
 }
@@ -60,25 +74,33 @@ impl UnusableFiles {
 
     /// Removes the files from the rule's keys and reports that. Closes the rule if its upstream would get requests for
     /// a removed index file.
-    fn remove_from(&self, rule: &mut Rule, files: &dyn Files, ledger: &mut Ledger) {
+    fn remove_from(
+        &self,
+        rule: &mut Rule,
+        choice: IndexChoice,
+        files: &dyn Files,
+        ledger: &mut Ledger,
+    ) {
         let mut index = names(rule, "index", INDEX);
         let Action::Serve(serve) = &mut rule.action else {
             return;
         };
         if !self.index.is_empty() {
-            index.retain(|name| !self.index.contains(name));
+            let inside = contents(files, Path::new(&serve.source), &self.index);
+            // Nothing is lost if no directory has such a file.
+            let is_there = inside.has_guards || inside.is_hidden;
+            let weight = if is_there { Weight::Risk } else { Weight::Note };
+            if is_there && choice == IndexChoice::FirstThere {
+                let first = index.iter().position(|name| self.index.contains(name));
+                index.truncate(first.unwrap_or(index.len()));
+            } else {
+                index.retain(|name| !self.index.contains(name));
+            }
             serve.keys.insert("index".to_owned(), quoted_list(index));
             let text = format!(
                 "{} stands for a directory, and another rule of the source decides about it: `index` is without it here",
                 self.index.join(", ")
             );
-            let inside = contents(files, Path::new(&serve.source), &self.index);
-            // Nothing is lost if no directory has such a file.
-            let weight = if inside.has_guards || inside.is_hidden {
-                Weight::Risk
-            } else {
-                Weight::Note
-            };
             ledger.say(weight, rule.place.clone(), text);
         }
         if self.has_fallback {

@@ -59,6 +59,7 @@ use crate::emit::{Form, WrittenFile};
 use crate::files::Budget;
 use crate::httpd::modules::Modules;
 use crate::httpd::tree::{Expansion, environment};
+use crate::index_files::IndexChoice;
 use crate::judge::can_be_lost;
 use crate::ledger::Ledger;
 use crate::plan::{Action, Plan};
@@ -124,7 +125,12 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     parameters::close(&mut plan, &mut ledger);
     route_tests::close(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
-    index_files::withdraw(&mut plan, files, &mut ledger);
+    let choice = if sources.nginx.is_empty() {
+        IndexChoice::FirstServed
+    } else {
+        IndexChoice::FirstThere
+    };
+    index_files::withdraw(&mut plan, choice, files, &mut ledger);
     let mut tomcats = Vec::with_capacity(options.tomcats.len());
     for path in &options.tomcats {
         tomcats.push(tomcat::read(&budget.read(files, path)?)?);

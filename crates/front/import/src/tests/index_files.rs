@@ -66,6 +66,21 @@ fn an_index_meets_the_rules_about_its_own_path() {
     assert!(routes[0].contains("index = []"), "{routes:?}");
 }
 
+/// nginx sends the first file that is there, or what the rule about it says.
+#[test]
+fn no_index_is_sent_in_the_place_of_one_that_is_named_before() {
+    let conf =
+        "root /srv; index a.html index.html;\nlocation = /a.html { deny all; }\nlocation / { }";
+    for (file, expected) in [
+        ("/srv/a.html", "index = []"),
+        ("/srv/b.html", "index = \"index.html\""),
+    ] {
+        let (routes, _) = of_server(conf, &[file, "/srv/index.html"]);
+        let has_index = |it: &String| it.starts_with("path = \"/\"") && it.contains(expected);
+        assert!(routes.iter().any(has_index), "{file} {routes:?}");
+    }
+}
+
 #[test]
 fn a_page_for_what_is_missing_meets_the_rules_about_its_own_path() {
     for (directives, met) in [
