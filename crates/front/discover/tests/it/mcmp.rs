@@ -302,9 +302,6 @@ fn a_context_that_stops_is_answered_when_no_request_is_sent_to_it() {
     Deadline::default().poll("a list in time", in_time).unwrap();
 }
 
-/// How long the listener waits until a list is in force.
-const IN_FORCE_MAX: Duration = Duration::from_secs(2);
-
 /// As at an upgrade: the next process is there before the one before it ends.
 #[test]
 fn another_listener_goes_on_with_the_nodes_that_it_is_handed() {
@@ -405,3 +402,6 @@ fn only_peers_are_heard() {
     assert!(client.receive().is_err());
     listener.wait_for_count(McmpCount::Refused("peer"));
 }
+
+/// How long the listener waits until a list is in force.
+const IN_FORCE_MAX: Duration = Duration::from_secs(2);
