@@ -125,6 +125,7 @@ pub fn import(files: &dyn Files, options: &Options) -> Result<Import, ImportErro
     parameters::close(&mut plan, &mut ledger);
     route_tests::close(&mut plan, &mut ledger);
     routes::close_crossing(&mut plan, &mut ledger);
+    routes::close_unasked(&mut plan, &mut ledger);
     let choice = if sources.nginx.is_empty() {
         IndexChoice::FirstServed
     } else {

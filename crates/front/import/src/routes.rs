@@ -175,6 +175,51 @@ fn is_crossed(rule: &Rule, later: &Rule) -> bool {
     }
 }
 
+/// Closes rules that yield to an expression which the front cannot ask for their paths. That is so if a rule behind them,
+/// which yields to none, has paths of the expression, and an earlier expression has some of its paths: its route can then
+/// not come before all expressions, so that the later one excludes all of its paths.
+pub(crate) fn close_unasked(plan: &mut Plan, ledger: &mut Ledger) {
+    for host in &mut plan.hosts {
+        for index in unasked(&host.rules) {
+            let rule = &mut host.rules[index];
+            let text = "an expression decides about some of its paths in the source, and the front cannot ask it before \
+                        this: it is closed";
+            ledger.say(Weight::Risk, rule.place.clone(), text);
+            rule.action = Action::Closed;
+        }
+    }
+}
+
+/// The indices of the rules that [`close_unasked`] closes.
+fn unasked(rules: &[Rule]) -> Vec<usize> {
+    let yielding: Vec<usize> = (0..rules.len()).filter(|&it| rules[it].yields).collect();
+    let is_expression = |it: &&Rule| it.matcher.is_expression();
+    // The comparisons below are only for the few files in which an expression comes first.
+    let first = rules.iter().position(|it| it.matcher.is_expression());
+    let (Some(first), false) = (first, yielding.is_empty()) else {
+        return Vec::new();
+    };
+    let is_firm = |it: &usize| !rules[*it].yields && !rules[*it].matcher.is_expression();
+    let firm = (first..rules.len()).filter(is_firm).filter(|&at| {
+        let mut before = rules[first..at].iter().filter(is_expression);
+        before.any(|it| it.matcher.overlaps(&rules[at].matcher))
+    });
+    let mut found = BTreeSet::new();
+    for at in firm {
+        let later = rules[at..].iter().filter(is_expression);
+        let asked: Vec<&Rule> = later
+            .filter(|it| it.matcher.overlaps(&rules[at].matcher))
+            .collect();
+        for &index in yielding.iter().take_while(|it| **it < at) {
+            let gives_way_to = |it: &&Rule| it.matcher.overlaps(&rules[index].matcher);
+            if asked.iter().any(gives_way_to) && rules[index].matcher.overlaps(&rules[at].matcher) {
+                found.insert(index);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
 /// Closes hosts with more expressions than a file may have.
 pub(crate) fn close_beyond(plan: &mut Plan, ledger: &mut Ledger) {
     // The limit is far above the expressions of most plans. So their routes need not be computed here.

@@ -461,6 +461,25 @@ fn a_route_that_check_refuses_is_closed() {
     assert!(risks[0].ends_with("; its route is closed"), "{risks:?}");
 }
 
+/// The expression is asked for paths of the longest prefix, although a shorter one asks none.
+#[test]
+fn an_expression_behind_a_prefix_that_asks_none_guards_longer_prefixes() {
+    let pass = "proxy_set_header Host $host; proxy_pass http://t:80;";
+    let of = |first: &str, prefix: &str| {
+        let conf = format!(
+            "{first}\nlocation ~ ^/admin/?$ {{ deny all; }}\nlocation {prefix} {{ {pass} }}\nlocation ^~ / {{ return 404; }}"
+        );
+        nginx::of_server(&conf, &[]).0.concat().contains("upstream")
+    };
+    let rewrite = "rewrite ^/app/(.*)$ /$1 break;";
+    assert!(!of(rewrite, "/admin"));
+    // No expression comes before, or the prefix itself asks none.
+    assert!(of("", "/admin"));
+    let moved = "rewrite ^/app/(.*)$ /b/$1 permanent;";
+    assert!(!of(moved, "/admin"));
+    assert!(of(moved, "^~ /admin"));
+}
+
 /// httpd reads them as if they stood beside the section.
 #[test]
 fn what_is_no_demand_in_a_section_of_demands_stands_beside_it() {
