@@ -190,6 +190,14 @@ fn other_fields(fields: &[(String, String)], with_more: bool) -> Vec<Vec<(String
         });
         all = vec![plain.collect(), unmet.collect()];
     }
+    if !with_more && fields.iter().any(|it| it.0 == "Range") {
+        // The source may have less content than the range begins with: 416.
+        let mut from_start = fields.to_vec();
+        for (_, value) in from_start.iter_mut().filter(|it| it.0 == "Range") {
+            "bytes=0-".clone_into(value);
+        }
+        all.push(from_start);
+    }
     if has_odd_host(fields) {
         for mut compared in all.clone() {
             for (_, value) in compared.iter_mut().filter(|it| it.0 == "Host") {
