@@ -3,6 +3,7 @@
 //! The front removes `;parameters` before it compares a path. So such a rule would match no request, and later rules
 //! would open its paths.
 
+use crate::expression::{literal, translated};
 use crate::ledger::{Ledger, Weight};
 use crate::matcher::Matcher;
 use crate::plan::{Access, Action, Plan, Rule};
@@ -28,8 +29,40 @@ pub(crate) fn close(plan: &mut Plan, ledger: &mut Ledger) {
             ledger.say(Weight::Risk, rule.place.clone(), text);
             closing_rules.push(Rule::new(rule.place.as_ref(), matcher, Action::Closed));
         }
+        closing_rules.extend(beside_prefixes(&host.rules, ledger));
         host.rules.splice(0..0, closing_rules);
     }
+}
+
+/// Rules that close the paths of earlier prefixes with parameters at their end, such as `/app;x`, about which an
+/// expression that names a `;` decides in the source: a prefix takes whole segments there.
+fn beside_prefixes(rules: &[Rule], ledger: &mut Ledger) -> Vec<Rule> {
+    let names_parameters = |rule: &Rule| match &rule.matcher {
+        Matcher::Expression(expression) => keeps_out(rule) && expression.text().contains(';'),
+        _ => false,
+    };
+    let Some(guard) = rules.iter().rposition(names_parameters) else {
+        return Vec::new();
+    };
+    let mut closing_rules: Vec<Rule> = Vec::new();
+    for rule in &rules[..guard] {
+        let is_open = !rule.yields && !rule.is_closed();
+        let Matcher::Prefix(path) = &rule.matcher else {
+            continue;
+        };
+        if path.is_empty() || !is_open {
+            continue;
+        }
+        let matcher = Matcher::Expression(translated(&format!("^{};", literal(path)), false));
+        if closing_rules.iter().all(|other| other.matcher != matcher) {
+            let text = format!(
+                "a later rule decides about parameters, as in `{path};x`: such paths are closed"
+            );
+            ledger.say(Weight::Risk, rule.place.clone(), text);
+            closing_rules.push(Rule::new(rule.place.as_ref(), matcher, Action::Closed));
+        }
+    }
+    closing_rules
 }
 
 /// Whether a rule refuses requests, or some clients. [`Action::Files`] counts: the old server may restrict its files.

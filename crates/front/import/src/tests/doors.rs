@@ -461,6 +461,22 @@ fn a_route_that_check_refuses_is_closed() {
     assert!(risks[0].ends_with("; its route is closed"), "{risks:?}");
 }
 
+/// In httpd `/x.php` takes no `/x.php;x`, about which the later rule decides.
+#[test]
+fn a_rule_about_parameters_decides_beside_the_prefixes_before_it() {
+    let closed = "regex = \"^/x\\\\.php;\"; status = 403";
+    for (guard, is_closed) in [
+        ("RedirectMatch 404 \";\"", true),
+        ("RedirectMatch 302 \";\" https://a.org/", false),
+        ("RedirectMatch 404 \"^/admin\"", false),
+    ] {
+        let routes = routes_beside(&format!("{guard}\nProxyPass /x.php ajp://u:8009/x.php"));
+        let found = routes.iter().any(|it| it == closed);
+        assert_eq!(found, is_closed, "{guard} {routes:?}");
+        assert!(routes.concat().contains("upstream = \"u\""), "{routes:?}");
+    }
+}
+
 /// The expression is asked for paths of the longest prefix, although a shorter one asks none.
 #[test]
 fn an_expression_behind_a_prefix_that_asks_none_guards_longer_prefixes() {
