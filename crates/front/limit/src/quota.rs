@@ -143,6 +143,7 @@ impl Quota {
 impl Judgement {
     /// Whether the request passes.
     #[must_use]
+    #[inline]
     pub fn passes(self) -> bool {
         self.charged.is_ok()
     }
@@ -155,6 +156,7 @@ impl Judgement {
 }
 
 /// The debt in nanoseconds at which a burst is used up.
+#[inline]
 fn capacity(interval: u64, burst: u32) -> u64 {
     interval.saturating_mul(u64::from(burst))
 }

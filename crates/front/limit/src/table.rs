@@ -98,15 +98,8 @@ impl Table {
     /// If more than [`ASKS_MAX`] limits are asked.
     #[must_use]
     pub fn take(&self, asks: &[Ask], quotas: &[Quota], now: u64) -> Outcome {
-        // Most requests are subject to one limit, which needs no order of sets.
         if let [ask] = asks {
-            let mut set = lock(&self.sets()[self.index(ask.key)]);
-            let known = set.find(ask);
-            let judgement = set.judge(known, ask, quotas, now);
-            set.charge(known, ask, judgement, quotas, now, &self.evicted);
-            let mut outcome = Outcome::default();
-            outcome.add(ask, judgement);
-            return outcome;
+            return Outcome::of(ask, self.take_one(ask, quotas, now));
         }
         let mut sets = LockedSets::new(self, asks);
         let outcome = sets.judge(asks, quotas, now);
@@ -119,6 +112,17 @@ impl Table {
             }
         }
         outcome
+    }
+
+    /// As [`Self::take`], for a request that is subject to one limit. Most are, and one needs no order of sets.
+    #[must_use]
+    #[inline]
+    pub fn take_one(&self, ask: &Ask, quotas: &[Quota], now: u64) -> Judgement {
+        let mut set = lock(&self.sets()[self.index(ask.key)]);
+        let known = set.find(ask);
+        let judgement = set.judge(known, ask, quotas, now);
+        set.charge(known, ask, judgement, quotas, now, &self.evicted);
+        judgement
     }
 
     /// As [`Self::take`], but charges nothing.
@@ -213,6 +217,14 @@ impl Ask {
 }
 
 impl Outcome {
+    /// What the only limit says of a request.
+    #[must_use]
+    pub fn of(ask: &Ask, judgement: Judgement) -> Self {
+        let mut outcome = Self::default();
+        outcome.add(ask, judgement);
+        outcome
+    }
+
     #[inline]
     fn add(&mut self, ask: &Ask, judgement: Judgement) {
         if ask.enforced && !judgement.passes() {

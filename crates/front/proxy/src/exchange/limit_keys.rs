@@ -70,9 +70,43 @@ pub(crate) fn add<'s, 'r>(
     if let Some(limits) = grounds.site.limits.as_deref()
         && limits.concern_requests()
     {
-        let stage = LimitStage::BeforeSignOn;
-        add_of(limits, keys, grounds, sender, route, head, stage);
+        match sole_by_client(limits, route) {
+            Some(limit) => add_by_client(limits, keys, limit, sender),
+            None => {
+                let stage = LimitStage::BeforeSignOn;
+                add_of(limits, keys, grounds, sender, route, head, stage);
+            }
+        }
     }
+}
+
+/// The limit of the route, if requests are subject to no other, and it counts each to its client's address. This is what
+/// most limits are.
+fn sole_by_client<'s>(limits: &'s SiteLimits, route: Option<&Route>) -> Option<&'s SiteLimit> {
+    let [index] = route?.limits[..] else {
+        return None;
+    };
+    let limit = limits.at(index);
+    (limit.is_by_client_alone && !limits.has_listeners()).then_some(limit)
+}
+
+/// Does the work of [`add`] for such a limit. Not inlined, because most sites have no limits.
+#[inline(never)]
+fn add_by_client<'s>(
+    limits: &SiteLimits,
+    keys: &mut LimitKeys<'s, '_>,
+    limit: &'s SiteLimit,
+    sender: &Sender,
+) {
+    let asked = network_of(&limit.config, sender).map(|network| {
+        let ask = Ask {
+            limit: limit.number,
+            key: limits.key(limit, &network),
+            enforced: limit.config.enforce,
+        };
+        (ask, LimitSubject::Network(network))
+    });
+    keys.push(LimitKey { limit, asked });
 }
 
 /// Adds the limits by user, once the sign-on of the route has let the request pass.
@@ -170,16 +204,23 @@ fn subject<'r>(
     }
     // Without such a value the client's address counts. So clients without the field do not share a key, and a client
     // cannot get another key by sending the field twice.
-    let client = sender.identity.ip;
-    if is_anonymous(&sender.peer, client) {
+    network_of(limit, sender).map(LimitSubject::Network)
+}
+
+/// The network of the client's address; `None`: the client is not known.
+#[inline]
+fn network_of(limit: &LimitConfig, sender: &Sender) -> Option<Network> {
+    let Sender { peer, identity } = sender;
+    let may_be_anonymous = peer.trusted || peer.address.port() == 0;
+    if may_be_anonymous && is_anonymous(peer, identity.ip) {
         return None;
     }
-    let network = Network::new(client, limit.prefix);
-    Some(LimitSubject::Network(network))
+    Some(Network::new(identity.ip, limit.prefix))
 }
 
 /// Whether the client is not known: the request comes from a trusted proxy, or by a Unix socket, and does not say whose
-/// it is.
+/// it is. Not inlined, because most peers are neither.
+#[inline(never)]
 fn is_anonymous(peer: &Peer, client: IpAddr) -> bool {
     let is_unix = peer.address.port() == 0 && peer.address.ip().is_loopback();
     (peer.trusted || is_unix) && client == peer.address.ip().to_canonical()

@@ -4,6 +4,7 @@
 //! limits there are is [`crate::exchange::limit_keys`]'s part; what keys owe is in [`crate::site::limits`].
 
 use std::fmt::Write as _;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,13 +55,32 @@ pub(crate) fn ask<'s, 'r>(
 ) -> Option<OwnAnswer> {
     let mut keys = LimitKeys::new();
     add(&mut keys);
-    if keys.is_empty() {
-        return None;
+    match &keys[..] {
+        [] => None,
+        [key] => ask_one(exchange, key),
+        several => ask_all(exchange, several),
     }
-    ask_all(exchange, &keys)
 }
 
-/// Does the work of [`ask`]. Not inlined, because most sites have no limits.
+/// Does the work of [`ask`] for the only limit. Not inlined, because most sites have no limits.
+#[inline(never)]
+fn ask_one(exchange: &mut Exchange<'_>, key: &LimitKey<'_, '_>) -> Option<OwnAnswer> {
+    let limits = exchange.site.limits.as_deref()?;
+    let worker = exchange.scene.worker;
+    let Some((ask, _)) = &key.asked else {
+        worker.count(Reason::new(Culprit::Front, NO_CLIENT));
+        return None;
+    };
+    let judgement = limits.take_one(ask);
+    if judgement.passes() && key.limit.is_settled_by_pass {
+        limits.count(worker.index(), key.limit, LimitResult::Passed);
+        return None;
+    }
+    let outcome = Outcome::of(ask, judgement);
+    settle(exchange, limits, slice::from_ref(key), &outcome)
+}
+
+/// Does the work of [`ask`] for several limits.
 #[inline(never)]
 fn ask_all(exchange: &mut Exchange<'_>, keys: &[LimitKey<'_, '_>]) -> Option<OwnAnswer> {
     let limits = exchange.site.limits.as_deref()?;

@@ -11,11 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use catamaran_limit::{ASKS_MAX, Ask, Network, Outcome, Quota, RefusedKey, Sketch, Table};
+use catamaran_limit::{
+    ASKS_MAX, Ask, Judgement, Network, Outcome, Quota, RefusedKey, Sketch, Table,
+};
 use catamaran_transport::{Count, PerWorker};
 use tokio::time::Instant;
 
-use crate::config::{AuthConfig, AuthKind, Config, LimitConfig, ListenAddress, ListenerConfig};
+use crate::config::{
+    AuthConfig, AuthKind, Config, LimitBy, LimitConfig, ListenAddress, ListenerConfig,
+};
 
 /// The limits of a site, and what keys owe to them.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub(crate) struct SiteLimit {
     /// Whether a request that passes is only to be counted: it frees nothing later, and its client is told nothing. A
     /// limit that is not enforced may say that a request does not pass which does.
     pub(crate) is_settled_by_pass: bool,
+    /// Whether it counts every request to its client's address, whatever the method and the client.
+    pub(crate) is_by_client_alone: bool,
     counts: Arc<PerWorker<LimitCounts>>,
 }
 
@@ -192,6 +198,9 @@ impl SiteLimits {
             is_settled_by_pass: limit.enforce
                 && !limit.fields
                 && matches!(limit.quota, Quota::Rate { .. }),
+            is_by_client_alone: limit.by == LimitBy::Client
+                && limit.methods.is_empty()
+                && limit.except.is_empty(),
             config: Arc::new(limit.clone()),
             counts: Arc::new(PerWorker::new(workers, |_| LimitCounts::default())),
         };
@@ -299,6 +308,13 @@ impl SiteLimits {
     pub(crate) fn take(&self, asks: &[Ask]) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
         table.take(asks, quotas, self.ledger.now())
+    }
+
+    /// Asks one limit for a request, and charges it if it passes.
+    #[inline]
+    pub(crate) fn take_one(&self, ask: &Ask) -> Judgement {
+        let Ledger { table, quotas, .. } = &self.ledger;
+        table.take_one(ask, quotas, self.ledger.now())
     }
 
     /// What [`Self::take`] would say now; nothing is charged.

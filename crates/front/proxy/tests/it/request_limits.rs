@@ -112,7 +112,18 @@ fn the_same_requests_pass_however_they_come() {
     passed(statuses(&front, 100));
 }
 
-/// Row 10: a tunnel holds its place until it ends.
+#[test]
+fn a_limit_that_a_listener_and_its_route_name_is_asked_once() {
+    let app = backend("app");
+    let quota = Quota::rate(1, Duration::from_secs(3600), 2);
+    let (front, _directory) = limited(quota, to(&app), |config, rules| {
+        config.listeners[0].request_limits.clone_from(&rules.limits);
+    });
+    let mut kept = client(&front, b"");
+    let statuses = [(); 3].map(|()| kept.ask(REQUEST).unwrap().status);
+    assert_eq!(statuses, [200, 200, 429]);
+}
+
 #[test]
 fn a_limit_of_a_listener_tells_what_it_leaves_on_routes_without_rules() {
     let app = backend("app");
@@ -129,6 +140,7 @@ fn a_limit_of_a_listener_tells_what_it_leaves_on_routes_without_rules() {
     }
 }
 
+/// Row 10: a tunnel holds its place until it ends.
 #[test]
 fn a_tunnel_holds_its_place_to_its_end() {
     let agreeing = Script::new()
