@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use nix::time::{ClockId, clock_gettime};
 
 /// The text of a date in the fixed format of HTTP.
 pub(crate) type DateText = [u8; 29];
@@ -15,8 +16,9 @@ pub(crate) fn now() -> Option<DateText> {
     thread_local! {
         static LAST: Cell<(u64, Option<DateText>)> = const { Cell::new((0, None)) };
     }
-    let now = SystemTime::now();
-    let second = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+    // The coarse clock is milliseconds late at most.
+    let now = clock_gettime(ClockId::CLOCK_REALTIME_COARSE).ok()?;
+    let second = u64::try_from(now.tv_sec()).ok()?;
     let (last_second, date) = LAST.get();
     if last_second == second {
         return date;

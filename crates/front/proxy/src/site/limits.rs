@@ -15,7 +15,8 @@ use catamaran_limit::{
     ASKS_MAX, Ask, Judgement, Network, Outcome, Quota, RefusedKey, Sketch, Table,
 };
 use catamaran_transport::{Count, PerWorker};
-use tokio::time::Instant;
+use nix::sys::time::TimeValLike as _;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::config::{
     AuthConfig, AuthKind, Config, LimitBy, LimitConfig, ListenAddress, ListenerConfig,
@@ -57,8 +58,6 @@ pub(crate) struct SiteLimit {
 struct Ledger {
     table: Arc<Table>,
     sketch: Arc<Sketch>,
-    /// The times of the table count from here.
-    began: Instant,
     /// The name of the limit with each number. Limits that a reload removed keep theirs.
     names: Vec<String>,
     /// The quota of the limit with each number.
@@ -307,20 +306,20 @@ impl SiteLimits {
     /// Asks limits for a request, and charges it if it passes.
     pub(crate) fn take(&self, asks: &[Ask]) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.take(asks, quotas, self.ledger.now())
+        table.take(asks, quotas, Ledger::now())
     }
 
     /// Asks one limit for a request, and charges it if it passes.
     #[inline]
     pub(crate) fn take_one(&self, ask: &Ask) -> Judgement {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.take_one(ask, quotas, self.ledger.now())
+        table.take_one(ask, quotas, Ledger::now())
     }
 
     /// What [`Self::take`] would say now; nothing is charged.
     pub(crate) fn look(&self, asks: &[Ask]) -> Outcome {
         let Ledger { table, quotas, .. } = &self.ledger;
-        table.look(asks, quotas, self.ledger.now())
+        table.look(asks, quotas, Ledger::now())
     }
 
     /// Counts the result of asking a limit about a request.
@@ -358,7 +357,7 @@ impl SiteLimits {
     /// The figures of all limits. It looks at the whole table.
     pub(crate) fn figures(&self) -> Vec<LimitFigures> {
         let Ledger { table, quotas, .. } = &self.ledger;
-        let counts = table.counts(quotas, self.ledger.now());
+        let counts = table.counts(quotas, Ledger::now());
         let figures = |limit: &SiteLimit| {
             // How many keys owe something, and how much they owe together.
             let (keys, sum) = counts[usize::from(limit.number)];
@@ -403,7 +402,6 @@ impl Ledger {
         Self {
             table: Arc::new(Table::new(bytes, seed)),
             sketch: Arc::default(),
-            began: Instant::now(),
             names: Vec::new(),
             quotas: Vec::new(),
         }
@@ -429,11 +427,12 @@ impl Ledger {
     }
 
     /// The present time. It is exact: the coarse clock would refuse requests that come at just the rate, and those of two
-    /// workers differ, so that the last request of a burst would be refused.
-    fn now(&self) -> u64 {
-        let since = Instant::now().saturating_duration_since(self.began);
-        let seconds = since.as_secs().saturating_mul(1_000_000_000);
-        seconds.saturating_add(since.subsec_nanos().into())
+    /// workers differ, so that the last request of a burst would be refused. It is read as a number, because the
+    /// arithmetic of [`std::time::Instant`] costs more than the clock.
+    fn now() -> u64 {
+        let since_boot = clock_gettime(ClockId::CLOCK_MONOTONIC).map(|time| time.num_nanoseconds());
+        // A clock that fails stands: then no debt is ever paid.
+        since_boot.map_or(0, |nanos| u64::try_from(nanos).unwrap_or(0))
     }
 }
 
