@@ -312,6 +312,7 @@ impl Fields {
     }
 
     /// The value of the field of this name; `None` if it is missing or repeated.
+    #[inline]
     #[must_use]
     pub fn only<'n>(&self, name: impl Into<NameRef<'n>>) -> Option<&[u8]> {
         match name.into() {
@@ -321,8 +322,14 @@ impl Fields {
                 let entry = sole(self.entries.iter().filter(|entry| entry.name == Some(id)))?;
                 Some(self.field(entry).value())
             }
-            other @ NameRef::Other(_) => sole(self.get_all(other)),
+            other @ NameRef::Other(_) => self.only_other(other),
         }
+    }
+
+    /// Does the work of [`Self::only`] for a name that is not in the table. Not inlined, because most names are.
+    #[inline(never)]
+    fn only_other(&self, name: NameRef<'_>) -> Option<&[u8]> {
+        sole(self.get_all(name))
     }
 
     /// Whether a field with one value stands several times ([`Traits::SINGLETON`]).

@@ -41,15 +41,20 @@ impl RequestConditions {
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.concern_fields_alone()
+    }
+
+    /// Whether there are none but those on fields.
+    #[inline]
+    fn concern_fields_alone(&self) -> bool {
         let Self {
-            headers,
+            headers: _,
             query,
             cookies,
             tests,
             unless,
         } = self;
-        let has_no_pairs = headers.is_empty() && query.is_empty() && cookies.is_empty();
-        has_no_pairs && tests.is_empty() && unless.is_none()
+        query.is_empty() && cookies.is_empty() && tests.is_empty() && unless.is_none()
     }
 
     pub(crate) fn rank(&self) -> ConditionRank {
@@ -81,16 +86,20 @@ impl RequestConditions {
     }
 
     /// Whether the request of this client with this head, as the client sent it, meets all of them.
+    #[inline]
     pub(crate) fn are_met(&self, head: &RequestHead, client: IpAddr) -> bool {
-        if let Some(unless) = &self.unless
-            && unless.leaves_out(head, client)
-        {
-            return false;
-        }
         let mut headers = self.headers.iter();
+        headers.all(|(name, value)| has_field(head, name, value))
+            && (self.concern_fields_alone() || self.others_are_met(head, client))
+    }
+
+    /// Whether the request meets the conditions that do not concern fields. Not inlined, because most routes have none.
+    #[inline(never)]
+    fn others_are_met(&self, head: &RequestHead, client: IpAddr) -> bool {
+        let unless = self.unless.as_ref();
         let mut query = self.query.iter();
         let mut cookies = self.cookies.iter();
-        headers.all(|(name, value)| has_field(head, name, value))
+        unless.is_none_or(|it| !it.leaves_out(head, client))
             && query.all(|(name, value)| has_parameter(head, name, value))
             && cookies.all(|(name, value)| has_cookie(head, name, value))
             && self.tests.iter().all(|test| test.holds(head))
@@ -133,6 +142,7 @@ impl Unless {
     }
 }
 
+#[inline]
 fn has_field(head: &RequestHead, name: &FieldName, value: &str) -> bool {
     head.headers.only(name) == Some(value.as_bytes())
 }

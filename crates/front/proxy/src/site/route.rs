@@ -419,15 +419,29 @@ impl RouteTable {
         have_no_rules && first.action == second.action && first.action != Action::Redirect
     }
 
-    /// Finds the route for one reading of a path; combined with a route that members bring, if both apply.
+    /// Finds the route for one reading of a path.
+    #[inline]
     fn find(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
         if self.takes_all {
-            return Some(0);
+            Some(0)
+        } else if self.everywhere.is_empty() {
+            self.find_by_url(wanted, path)
+        } else {
+            self.find_everywhere(&wanted)
         }
-        if !self.everywhere.is_empty() {
-            let mut routes = self.everywhere.iter().copied();
-            return routes.find(|&index| self.routes[index].takes(&wanted));
-        }
+    }
+
+    /// Finds the route where routes differ in methods and conditions alone. Not inlined: see [`Self::find_by_url`].
+    #[inline(never)]
+    fn find_everywhere(&self, wanted: &Wanted<'_>) -> Option<usize> {
+        let mut routes = self.everywhere.iter().copied();
+        routes.find(|&index| self.routes[index].takes(wanted))
+    }
+
+    /// Finds the route by host and path; combined with a route that members bring, if both apply. Not inlined, because it
+    /// uses a lot of the stack.
+    #[inline(never)]
+    fn find_by_url(&self, wanted: Wanted<'_>, path: &[u8]) -> Option<usize> {
         let best = self.find_except(wanted, path, |_| false)?;
         if !self.has_found || !self.routes[best].config.found {
             return Some(best);
@@ -442,7 +456,7 @@ impl RouteTable {
     }
 
     /// The most specific route except those for which `without` is true. Routes that members bring rank like routes
-    /// of the file here; [`Self::find`] then joins the two kinds.
+    /// of the file here; [`Self::find_by_url`] then joins the two kinds.
     fn find_except(
         &self,
         wanted: Wanted<'_>,
