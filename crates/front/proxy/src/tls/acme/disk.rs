@@ -19,7 +19,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_beside(path, bytes, |file| file.persist(path))
 }
 
-/// Writes a file as [`write`] does, unless it is there.
+/// Writes a file as [`write()`] does, unless it is there.
 ///
 /// # Errors
 /// `AlreadyExists` if it is there.
