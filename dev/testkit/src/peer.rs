@@ -239,6 +239,8 @@ fn listen(address: &Address) -> io::Result<(Socket, Address)> {
         Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
     };
     let socket = Socket::new(domain, Type::STREAM, None)?;
+    // A peer may start where another one has just ended, whose last connection the kernel still remembers.
+    socket.set_reuse_address(matches!(address, Address::Tcp(_)))?;
     socket.bind(&name)?;
     socket.listen(1024)?;
     let bound = socket.local_addr()?.as_socket();
