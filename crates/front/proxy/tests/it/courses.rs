@@ -110,7 +110,10 @@ fn front(backend: BackendConfig, [before_head, in_body]: [Duration; 2]) -> Front
             ..backend
         }],
     );
-    config.listeners[0].protocols = Protocols::Both;
+    let listener = &mut config.listeners[0];
+    listener.protocols = Protocols::Both;
+    // The client of a test may be slow.
+    (listener.write_timeout, listener.write_rate_min) = (NEVER, 0);
     start(config).unwrap()
 }
 
