@@ -97,10 +97,15 @@ pub fn refusing() -> io::Result<SocketAddr> {
     unused()
 }
 
-/// The loopback address of this process: 127.64.0.0/10 with the 22 bits of the process id.
+/// The loopback address of this process, from 127.64.0.0 on. It never ends in 255: at such an address of loopback Java
+/// listens no socket of IPv4 ("Cannot assign requested address").
 fn own_loopback() -> IpAddr {
-    let [_, high, middle, low] = process::id().to_be_bytes();
-    Ipv4Addr::new(127, 64 | (high & 0x3f), middle, low).into()
+    loopback_of(process::id())
+}
+
+fn loopback_of(process: u32) -> IpAddr {
+    let own = u32::from(Ipv4Addr::new(127, 64, 0, 0)) + process / 255 * 256 + process % 255;
+    Ipv4Addr::from(own).into()
 }
 
 #[cfg(test)]
@@ -114,6 +119,21 @@ mod tests {
         assert_ne!(first, second);
         let _first = TcpListener::bind(first).unwrap();
         let _second = TcpListener::bind(second).unwrap();
+    }
+
+    #[test]
+    fn processes_have_loopback_addresses_where_java_listens() {
+        // The greatest id that Linux gives.
+        let last: u32 = 1 << 22;
+        for (process, expected) in [
+            (1, [127, 64, 0, 1]),
+            (254, [127, 64, 0, 254]),
+            (255, [127, 64, 1, 0]),
+            (5887, [127, 64, 23, 22]),
+            (last, [127, 128, 64, 64]),
+        ] {
+            assert_eq!(loopback_of(process), IpAddr::from(expected), "{process}");
+        }
     }
 
     #[test]
