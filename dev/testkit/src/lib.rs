@@ -13,6 +13,7 @@
 //! - [`replay_corpus`]: the corpora of the fuzz targets, in a test;
 //! - [`DnsServer`]: a DNS server whose records a test changes;
 //! - [`ajp`]: AJP13 packets byte by byte, and the table of what a container does with bad ones;
+//! - [`timely()`]: attempts at what a busy machine spoils;
 //! - [`Wakes`]: a waker that counts;
 //! - [`replace_file()`]: a change of a file that a server watches;
 //! - [`without_override()`]: runs code as root to which the permissions of files apply;
@@ -52,6 +53,7 @@ mod peer;
 mod privileges;
 mod process;
 mod replace;
+mod timely;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod wakes;
@@ -70,4 +72,5 @@ pub use peer::{Outcome, Peer, Script};
 pub use privileges::without_override;
 pub use process::{Process, Signal, signal_process};
 pub use replace::replace_file;
+pub use timely::timely;
 pub use wakes::Wakes;

@@ -108,19 +108,6 @@ pub(crate) fn run(plan: Plan) -> Report {
     balanced(running.finish())
 }
 
-/// What `one` finds once `is_timely` says that it was made in time. For what only holds while nobody stands still: a
-/// busy machine spoils one of several attempts, a fault spoils them all.
-pub(crate) fn timely<T>(one: impl Fn() -> T, is_timely: impl Fn(&T) -> bool) -> T {
-    const FURTHER: usize = 4;
-    for _ in 0..FURTHER {
-        let found = one();
-        if is_timely(&found) {
-            return found;
-        }
-    }
-    one()
-}
-
 /// What must be so in every report.
 pub(crate) fn balanced(report: Report) -> Report {
     let counts = &report.requests;

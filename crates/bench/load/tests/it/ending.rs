@@ -7,9 +7,9 @@ use catamaran_load::plan::{ConnectPatience, Pace, Plan, PlanFault, Stage, Stop, 
 use catamaran_load::report::{Ending, FailureKind, Warning};
 use catamaran_load::start;
 use catamaran_stats::WarmUp as Verdict;
-use catamaran_testkit::{Address, Peer, Script, address};
+use catamaran_testkit::{Address, Peer, Script, address, timely};
 
-use crate::bench::{balanced, closed, plan, requests, run, timely};
+use crate::bench::{balanced, closed, plan, requests, run};
 use crate::server::Server;
 
 fn stalling() -> Peer {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use catamaran_load::plan::{Arrival, HttpVersion, Plan, PlanFault, Replay, Request, Stop};
 use catamaran_load::report::{Ending, FailureKind, ReplayFacts};
 use catamaran_load::start;
-use catamaran_testkit::{Peer, Script};
+use catamaran_testkit::{Peer, Script, timely};
 
-use crate::bench::{open, plan, requests, run, timely};
+use crate::bench::{open, plan, requests, run};
 use crate::server::Server;
 
 #[test]

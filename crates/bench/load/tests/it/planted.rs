@@ -6,9 +6,9 @@ use catamaran_load::plan::{LengthCheck, Plan, Stop};
 use catamaran_load::render::{text, versus};
 use catamaran_load::report::Report;
 use catamaran_load::versus::Duel;
-use catamaran_testkit::{Peer, Script};
+use catamaran_testkit::{Peer, Script, timely};
 
-use crate::bench::{closed, plan, requests, run, timely};
+use crate::bench::{closed, plan, requests, run};
 use crate::server::Server;
 
 /// What a server does, made anew for each connection by its number, and what its report must say.

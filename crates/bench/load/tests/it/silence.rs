@@ -5,9 +5,9 @@ use std::time::Duration;
 use catamaran_load::plan::{Plan, Stop};
 use catamaran_load::report::{Report, Silence, Warning};
 use catamaran_load::versus::Duel;
-use catamaran_testkit::{Peer, Script};
+use catamaran_testkit::{Peer, Script, timely};
 
-use crate::bench::{closed, plan, run, timely};
+use crate::bench::{closed, plan, run};
 
 /// A run of a second of one client on new connections, of which those that `stalls` says get no answer
 /// for 300 ms, which is when the client gives up.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use catamaran_load::plan::{Arrivals, Pace, Plan, Stage, StarvedTime, Stop, WarmUp};
 use catamaran_load::report::{Ending, FailureKind, Thread, Warning};
-use catamaran_testkit::{Address, Peer, Script, address};
+use catamaran_testkit::{Address, Peer, Script, address, timely};
 
-use crate::bench::{closed, open, plan, requests, run, timely};
+use crate::bench::{closed, open, plan, requests, run};
 
 fn asked() -> Script {
     Script::new().expect_until(b"\r\n\r\n")

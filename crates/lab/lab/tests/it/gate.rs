@@ -11,9 +11,9 @@ use std::{fs, thread};
 use catamaran_lab::facts::{LevelChange, MachineFacts};
 use catamaran_lab::gate::{Effect, check_pair, check_run};
 use catamaran_lab::run::Run;
-use catamaran_testkit::Deadline;
+use catamaran_testkit::{Deadline, timely};
 
-use crate::scene::{MANY, OF_THE_MACHINE, Scene, alone, fires, only, space, until};
+use crate::scene::{MANY, OF_THE_MACHINE, Scene, alone, fires, only, space};
 
 #[test]
 fn nothing_fires_on_a_quiet_pair() {
@@ -643,7 +643,7 @@ fn while_a_worker_has(scene: Scene, this: &str, is_so: impl Fn(&Run) -> bool) ->
             run
         })
     };
-    until(run, is_so)
+    timely(run, is_so)
 }
 
 /// A process whose title says that it is a worker of nginx, whose cgroup that it is ours, and which has had some

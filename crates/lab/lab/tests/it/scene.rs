@@ -8,7 +8,7 @@ use catamaran_lab::drive::{Driver, RunRequest, Stages};
 use catamaran_lab::experiment::Experiment;
 use catamaran_lab::gate::GateFinding;
 use catamaran_lab::run::{Run, RunKey};
-use catamaran_testkit::binary;
+use catamaran_testkit::{binary, timely};
 
 /// What one run is made of: the parts of an experiment's file that a test changes.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl Scene {
 
     /// Makes the run until it is as `is_so` says.
     pub(crate) fn run_until(self, is_so: impl Fn(&Run) -> bool) -> Run {
-        until(|| self.run(), is_so)
+        timely(|| self.run(), is_so)
     }
 
     /// A run with nothing wrong but what a busy machine does to it.
@@ -113,19 +113,6 @@ impl Scene {
         let read = Experiment::read("provoked.toml", &text, false);
         read.unwrap_or_else(|faults| panic!("{faults}\n{text}"))
     }
-}
-
-/// The run that is as `is_so` says, or the last of several attempts. A thread that stands still for as long as a run takes
-/// spoils one of them, a fault spoils them all.
-pub(crate) fn until(run: impl Fn() -> Run, is_so: impl Fn(&Run) -> bool) -> Run {
-    const FURTHER: usize = 4;
-    for _ in 0..FURTHER {
-        let made = run();
-        if is_so(&made) {
-            return made;
-        }
-    }
-    run()
 }
 
 /// Whether `wanted` fired, and none but it, `companions` and those that a busy machine fires.
